@@ -1,0 +1,6 @@
+//! `exitfetch`: a bulk fetcher for long URL lists through a fleet of proxies.
+//!
+//! Concurrency belongs to the exit (the proxy identity), request rate to the origin (the
+//! site). `ARCHITECTURE.md` has the map; imports go down the list below only.
+
+pub mod model;
