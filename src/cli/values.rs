@@ -1,0 +1,155 @@
+//! Values as people type them: rates, spans, sizes. Each has one reader, one sentence for
+//! a mistake, and one way it is shown.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+
+/// Requests per second: `0.2`, `5`, `30/m`, `100/h`, `unlimited`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate(pub Option<f64>);
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rate, String> {
+        if text == "unlimited" {
+            return Ok(Rate(None));
+        }
+        let wrong = || format!("`{text}` is no rate: write requests per second above 0, such as 0.2, 5, 30/m, or `unlimited`");
+        let (number, seconds) = match text.split_once('/') {
+            None | Some((_, "s")) => (text.trim_end_matches("/s"), 1.0),
+            Some((number, "m")) => (number, 60.0),
+            Some((number, "h")) => (number, 3600.0),
+            Some(_) => return Err(wrong()),
+        };
+        match number.parse::<f64>().map(|n| n / seconds) {
+            Ok(rate) if rate.is_finite() && rate >= 1e-6 => Ok(Rate(Some(rate))),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(rate) => write!(f, "{rate}"),
+            None => f.write_str("unlimited"),
+        }
+    }
+}
+
+/// A length of time: `10s`, `1m30s`, `250ms`; a bare number is seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(pub Duration);
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Span, String> {
+        let seconds = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+        match seconds.or_else(|| humantime::parse_duration(text).ok()) {
+            Some(span) if !span.is_zero() => Ok(Span(span)),
+            _ => Err(format!("`{text}` is no length of time: write it above 0, such as 10s, 1m30s or 250ms")),
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_duration(self.0).fmt(f)
+    }
+}
+
+/// A number of bytes: `200000`, `1MB`, `256MiB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        text.parse::<bytesize::ByteSize>()
+            .map(|size| Size(size.as_u64()))
+            .map_err(|_| format!("`{text}` is no size: write bytes, such as 200000, 1MB or 256MiB"))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", bytesize::ByteSize(self.0).display().iec())
+    }
+}
+
+/// A request header as `-H` takes it: `Name: value`.
+#[derive(Clone, Debug)]
+pub struct Header(pub HeaderName, pub HeaderValue);
+
+impl FromStr for Header {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Header, String> {
+        // The value may be a secret: no message shows it.
+        let (name, value) = text.split_once(':').ok_or("a header is written 'Name: value'")?;
+        let name: HeaderName =
+            name.trim().parse().map_err(|_| "the header's name has a character that no name may have".to_owned())?;
+        if crate::input::is_reserved_header(&name) {
+            return Err(format!("`{name}` is set by the program itself: leave it out"));
+        }
+        let mut value = HeaderValue::from_str(value.trim())
+            .map_err(|_| format!("the value of `{name}` has a control character: remove it"))?;
+        value.set_sensitive(true);
+        Ok(Header(name, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_per_second_minute_or_hour() {
+        let rate = |text: &str| text.parse::<Rate>().map(|r| r.0);
+        assert_eq!(rate("5"), Ok(Some(5.0)));
+        assert_eq!(rate("0.2"), Ok(Some(0.2)));
+        assert_eq!(rate("30/m"), Ok(Some(0.5)));
+        assert_eq!(rate("2/s"), Ok(Some(2.0)));
+        assert_eq!(rate("unlimited"), Ok(None));
+        for text in ["0", "-1", "NaN", "inf", "", "5/x", "fast", "0/m", "1e-9"] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_take_units_or_plain_seconds() {
+        let span = |text: &str| text.parse::<Span>().map(|s| s.0.as_millis());
+        assert_eq!(span("250ms"), Ok(250));
+        assert_eq!(span("1m30s"), Ok(90_000));
+        assert_eq!(span("2.5"), Ok(2_500));
+        for text in ["0", "-1s", "soon", "", "0s", "1e300"] {
+            assert!(span(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_take_decimal_and_binary_units() {
+        let size = |text: &str| text.parse::<Size>().map(|s| s.0);
+        assert_eq!(size("200000"), Ok(200_000));
+        assert_eq!(size("1MB"), Ok(1_000_000));
+        assert_eq!(size("256MiB"), Ok(256 << 20));
+        assert_eq!(size("0"), Ok(0));
+        assert!(size("big").is_err());
+    }
+
+    #[test]
+    fn a_header_s_value_is_never_shown() {
+        assert!("X-Key: abc".parse::<Header>().is_ok());
+        let message = "X-Key: s3cret\u{1}".parse::<Header>().unwrap_err();
+        assert!(!message.contains("s3cret"));
+        for text in ["nothing", "Host: x", "Content-Length: 5", "a b: c"] {
+            assert!(text.parse::<Header>().is_err(), "{text}");
+        }
+    }
+}

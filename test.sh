@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Runs every test. Installs the Debian packages that some of them need where it can
+# (as root, with apt-get); where it cannot, those tests say that they were left out.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# Real proxies that the tests fetch through; curl and jq for the pipelines of README.
+packages=(squid tinyproxy microsocks dante-server curl jq)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")
+done
+if [ "${#missing[@]}" -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  # The services must not start by themselves: the tests start their own.
+  printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d
+  trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+  apt-get update -qq || echo "test.sh: the package lists could not be updated" >&2
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+    echo "test.sh: could not install ${missing[*]}; the tests that need them will be left out" >&2
+fi
+
+cargo test --locked "$@"
