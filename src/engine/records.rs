@@ -1,0 +1,133 @@
+//! From what happened to a job to its record.
+
+use std::time::Duration;
+
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+
+use crate::model::record::{Phases, RecordError, Waits};
+use crate::model::{Attempt, Exit, Failure, Head, Outcome, PhaseTimes, Record, Refusal};
+use crate::schedule::{ExitIx, Work};
+
+/// A body under its final name.
+pub(super) struct Stored {
+    pub(super) file: String,
+    pub(super) bytes: u64,
+    pub(super) sha256: String,
+}
+
+/// The record of a job that is stored. `at` is RFC 3339.
+pub(super) fn ok(work: &Work, attempt: &Attempt, stored: Stored, exits: &[Exit], at: String) -> Record {
+    let head = attempt.head.as_ref();
+    Record {
+        status: attempt.status(),
+        file: Some(stored.file),
+        bytes: Some(stored.bytes),
+        wire_bytes: Some(attempt.wire_bytes),
+        sha256: Some(stored.sha256),
+        content_type: text_of(head, CONTENT_TYPE),
+        content_encoding: text_of(head, CONTENT_ENCODING),
+        length_verified: (!attempt.length_verified).then_some(false),
+        phases: Some(phases(&attempt.phases)),
+        ..base(work, Outcome::Ok, exits, at)
+    }
+}
+
+/// The record of a job that was given up.
+pub(super) fn failed(work: &Work, failure: Failure, exits: &[Exit], at: String) -> Record {
+    let last = work.last();
+    Record {
+        status: last.and_then(|last| last.status),
+        phases: last.map(|last| phases(&last.phases)),
+        error: Some(RecordError {
+            kind: failure.kind,
+            blame: failure.blame,
+            detail: failure.detail,
+        }),
+        ..base(work, Outcome::Failed, exits, at)
+    }
+}
+
+/// The record of an entry that cannot be used.
+pub(super) fn refused(refusal: Refusal, at: String) -> Record {
+    Record {
+        id: refusal.id.into(),
+        line: refusal.line,
+        url: refusal.url.into(),
+        error: Some(RecordError {
+            kind: refusal.kind,
+            blame: crate::model::Blame::Job,
+            detail: refusal.reason,
+        }),
+        ..empty(Outcome::Refused, at)
+    }
+}
+
+fn base(work: &Work, outcome: Outcome, exits: &[Exit], at: String) -> Record {
+    let name = |exit: &ExitIx| exits[exit.index()].id.to_string();
+    let (last, before) = match work.tried().split_last() {
+        Some((last, before)) => (Some(name(last)), before.iter().map(name).collect()),
+        None => (None, Vec::new()),
+    };
+    let waited = work.waited();
+    Record {
+        id: work.job.id.to_string(),
+        line: work.job.line,
+        url: work.job.shown_url().to_owned(),
+        final_url: work.final_url().map(ToString::to_string),
+        exit: last,
+        tried: before,
+        attempts: work.attempts(),
+        waits: Some(Waits {
+            budget_ms: millis(waited.budget),
+            exit_ms: millis(waited.exit),
+        }),
+        extra: work.job.extra.as_deref().cloned(),
+        ..empty(outcome, at)
+    }
+}
+
+fn empty(outcome: Outcome, at: String) -> Record {
+    Record {
+        id: String::new(),
+        line: 0,
+        url: String::new(),
+        final_url: None,
+        outcome,
+        status: None,
+        file: None,
+        bytes: None,
+        wire_bytes: None,
+        sha256: None,
+        content_type: None,
+        content_encoding: None,
+        length_verified: None,
+        exit: None,
+        tried: Vec::new(),
+        attempts: 0,
+        error: None,
+        waits: None,
+        phases: None,
+        at,
+        extra: None,
+    }
+}
+
+fn phases(times: &PhaseTimes) -> Phases {
+    Phases {
+        dial_ms: times.dial.map(millis),
+        handshake_ms: times.handshake.map(millis),
+        tls_ms: times.tls.map(millis),
+        first_byte_ms: times.first_byte.map(millis),
+        body_ms: times.body.map(millis),
+    }
+}
+
+/// Milliseconds to the microsecond: more digits would be noise.
+fn millis(span: Duration) -> f64 {
+    span.as_micros() as f64 / 1e3
+}
+
+fn text_of(head: Option<&Head>, name: HeaderName) -> Option<String> {
+    let value = head?.headers.get(name)?;
+    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
