@@ -1,0 +1,197 @@
+//! The limits of an attempt, as one timer.
+//!
+//! Two instants count: when the running phase has had its time, and when the whole attempt
+//! has. The clock decides whether one has passed; the timer only wakes us. So a peer that
+//! keeps the task busy (which makes tokio's own timers yield unread) beats neither.
+//!
+//! One timer serves all phases, and it is re-armed only when it would ring too late or has
+//! rung: a body of a thousand chunks moves the stall limit a thousand times and the timer
+//! hardly ever.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::model::{Clock, Fault, FaultKind, Phase, Time};
+
+/// Which limit passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// The one given to [`Alarm::allow`].
+    Phase(Duration),
+    /// That of the whole attempt.
+    Attempt(Duration),
+}
+
+impl Passed {
+    /// The fault it is in `phase`; `missing` is what had not come by then.
+    pub(super) fn fault(self, phase: Phase, missing: &str) -> Fault {
+        let (kind, detail) = match self {
+            Passed::Phase(limit) => (FaultKind::Timeout, format!("{missing} within {limit:?}")),
+            Passed::Attempt(limit) => (
+                FaultKind::Deadline,
+                format!("{missing}: the attempt's {limit:?} are over"),
+            ),
+        };
+        Fault {
+            phase,
+            kind,
+            detail,
+        }
+    }
+}
+
+/// The running limits of one attempt.
+pub(super) struct Alarm {
+    clock: Clock,
+    attempt: (Time, Duration),
+    phase: (Time, Duration),
+    sleep: Pin<Box<Sleep>>,
+    /// When `sleep` rings; [`Time::NEVER`] once it has rung.
+    set_for: Time,
+}
+
+impl Alarm {
+    /// Starts the limit of the attempt; no phase has one yet.
+    pub(super) fn new(clock: Clock, total: Duration) -> Alarm {
+        let end = clock.now() + total;
+        Alarm {
+            clock,
+            attempt: (end, total),
+            phase: (Time::NEVER, Duration::MAX),
+            sleep: Box::pin(sleep_until(Instant::from_std(clock.instant(end)))),
+            set_for: end,
+        }
+    }
+
+    /// The present.
+    pub(super) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// Seconds since the Unix epoch, now.
+    pub(super) fn unix(&self) -> u64 {
+        self.clock.unix(self.now()).as_secs()
+    }
+
+    /// Gives what comes next `limit` from now.
+    pub(super) fn allow(&mut self, limit: Duration) {
+        self.phase = (self.now() + limit, limit);
+    }
+
+    /// What is left of the running phase's limit.
+    pub(super) fn left(&self) -> Duration {
+        self.phase.0 - self.now()
+    }
+
+    /// The limit that has passed, if one has. Looks at the clock alone.
+    pub(super) fn passed(&self) -> Option<Passed> {
+        let now = self.now();
+        if now >= self.attempt.0 {
+            Some(Passed::Attempt(self.attempt.1))
+        } else if now >= self.phase.0 {
+            Some(Passed::Phase(self.phase.1))
+        } else {
+            None
+        }
+    }
+
+    /// Ready once a limit has passed; to be polled after the work itself was pending.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Passed> {
+        loop {
+            if let Some(passed) = self.passed() {
+                return Poll::Ready(passed);
+            }
+            let due = self.attempt.0.min(self.phase.0);
+            if due < self.set_for {
+                let at = Instant::from_std(self.clock.instant(due));
+                self.sleep.as_mut().reset(at);
+                self.set_for = due;
+            }
+            ready!(self.sleep.as_mut().poll(cx));
+            self.set_for = Time::NEVER;
+        }
+    }
+
+    /// Runs `work` until it is done or a limit passes.
+    pub(super) async fn bound<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Passed> {
+        let mut work = pin!(work);
+        poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(Ok(done)),
+            Poll::Pending => self.poll(cx).map(Err),
+        })
+        .await
+    }
+
+    /// As [`Alarm::bound`], within `slice` of what the phase has left.
+    pub(super) async fn bound_slice<T>(
+        &mut self,
+        slice: Duration,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Passed> {
+        let whole = self.phase;
+        self.phase = (whole.0.min(self.now() + slice), whole.1);
+        let done = self.bound(work).await;
+        self.phase = whole;
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::testing::clock;
+
+    #[tokio::test]
+    async fn work_that_is_done_passes_no_limit() {
+        let mut alarm = Alarm::new(clock(), Duration::from_secs(60));
+        alarm.allow(Duration::from_secs(60));
+        assert_eq!(alarm.bound(async { 7 }).await, Ok(7));
+    }
+
+    #[tokio::test]
+    async fn the_phase_and_the_attempt_are_told_apart() {
+        let short = Duration::from_millis(5);
+        let long = Duration::from_secs(600);
+        let mut alarm = Alarm::new(clock(), long);
+        alarm.allow(short);
+        let never = std::future::pending::<()>();
+        assert_eq!(alarm.bound(never).await, Err(Passed::Phase(short)));
+
+        let mut alarm = Alarm::new(clock(), short);
+        alarm.allow(long);
+        let never = std::future::pending::<()>();
+        assert_eq!(alarm.bound(never).await, Err(Passed::Attempt(short)));
+    }
+
+    #[tokio::test]
+    async fn a_limit_moved_later_after_the_timer_was_set_still_rings() {
+        let mut alarm = Alarm::new(clock(), Duration::from_secs(600));
+        alarm.allow(Duration::from_millis(5));
+        poll_fn(|cx| {
+            let _ = alarm.poll(cx);
+            Poll::Ready(())
+        })
+        .await;
+        let later = Duration::from_millis(20);
+        alarm.allow(later);
+        let never = std::future::pending::<()>();
+        assert_eq!(alarm.bound(never).await, Err(Passed::Phase(later)));
+    }
+
+    #[tokio::test]
+    async fn work_that_never_lets_go_of_the_task_is_stopped_all_the_same() {
+        let mut alarm = Alarm::new(clock(), Duration::from_millis(20));
+        // Uses up the task's budget at every poll, as a flood of ready reads does.
+        let busy = poll_fn(|cx| {
+            while let Poll::Ready(unit) = tokio::task::coop::poll_proceed(cx) {
+                unit.made_progress();
+            }
+            Poll::<()>::Pending
+        });
+        assert!(alarm.bound(busy).await.is_err());
+    }
+}

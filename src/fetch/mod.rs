@@ -1,0 +1,218 @@
+//! The data plane: one attempt of a request through one exit, as facts.
+//!
+//! [`Fetcher::start`] reuses or dials a socket, asks for a tunnel where one is needed, sends
+//! the request and waits for the head; the [`Exchange`] it returns hands out the body.
+//! Nothing here decides whose fault a failure is or what comes next: every failure is a
+//! fact of the [`Attempt`], never an error.
+//!
+//! Leaves to others: which exit and when (`schedule`), where bytes go (`store`), and the
+//! seats of an exit ([`Conns`] is made here and owned by the engine).
+//!
+//! Invariants: no name but an exit's own is looked up; nothing is sent except through the
+//! exit; a seat has at most one socket, and a socket that is given up is closed before the
+//! next one is dialled and before the attempt is over.
+//!
+//! Why hyper by hand and not a pooling client: the exit's sockets, the head of a refused
+//! CONNECT and the time of each phase are what this program is about.
+
+mod alarm;
+mod conn;
+mod conns;
+mod decode;
+mod dial;
+mod exchange;
+mod fault;
+mod handshake;
+mod path;
+mod request;
+mod socket;
+mod tls;
+mod wire;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderValue};
+use rustls::ClientConfig;
+
+use crate::model::{Attempt, Clock, Exit};
+
+use alarm::Alarm;
+use dial::{Address, Addresses};
+use exchange::Terms;
+use path::{Journal, Path};
+use request::{Outgoing, Templates};
+use tls::Sessions;
+
+pub use conn::Conn;
+pub use conns::{ConnRule, Conns, Seat};
+pub use exchange::Exchange;
+pub use request::Request;
+pub use tls::TlsRoots;
+
+/// How long the parts of an attempt may take, and how much it may bring.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Look-up, dial, TLS and handshake together. Shorter gives up slow exits sooner.
+    pub connect: Duration,
+    /// From the request sent to the whole head.
+    pub first_byte: Duration,
+    /// Longest gap inside a body.
+    pub stall: Duration,
+    /// The whole attempt.
+    pub total: Duration,
+    /// Most bytes of a body, decoded; `None`: any.
+    pub max_body: Option<u64>,
+}
+
+/// Which targets an HTTP exit is asked to open a tunnel for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tunnel {
+    /// `https://` only; `http://` goes in absolute-form.
+    Https,
+    /// All of them (`--tunnel`).
+    Always,
+}
+
+/// Which content codings are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// None: what comes is stored as it is.
+    Identity,
+    /// gzip, br and zstd, decoded on the way (`--compressed`).
+    Compressed,
+}
+
+/// What holds for all attempts.
+pub struct Options {
+    /// Times and sizes.
+    pub limits: Limits,
+    /// Tunnel policy for HTTP exits.
+    pub tunnel: Tunnel,
+    /// Content codings.
+    pub coding: Coding,
+    /// Certificates that are trusted, at exits and origins alike.
+    pub tls: TlsRoots,
+    /// From `-H`.
+    pub headers: HeaderMap,
+    /// Empty: none is sent.
+    pub user_agent: String,
+    /// By origin, as [`crate::model::Origin`] writes it; they win over `headers`.
+    pub per_origin_headers: HashMap<String, HeaderMap>,
+}
+
+/// Makes attempts. Cheap to clone.
+#[derive(Clone)]
+pub struct Fetcher(Arc<Inner>);
+
+struct Inner {
+    limits: Limits,
+    tunnel: Tunnel,
+    coding: Coding,
+    templates: Templates,
+    user_agent: Option<HeaderValue>,
+    tls: ClientConfig,
+    exits: Arc<[Exit]>,
+    vias: Box<[Via]>,
+    clock: Clock,
+}
+
+/// What is kept for one exit.
+struct Via {
+    address: Arc<Address>,
+    proxy_authorization: Option<HeaderValue>,
+    sessions: Sessions,
+}
+
+impl Fetcher {
+    /// For these exits; attempts name them by their index.
+    ///
+    /// # Errors
+    /// A header of `options` that cannot be sent.
+    pub fn new(options: Options, exits: Arc<[Exit]>, clock: Clock) -> anyhow::Result<Fetcher> {
+        let mut addresses = Addresses::default();
+        let vias = exits.iter().map(|exit| {
+            Ok(Via {
+                address: addresses.of(exit),
+                proxy_authorization: proxy_authorization(exit)?,
+                sessions: Sessions::default(),
+            })
+        });
+        let vias = vias.collect::<anyhow::Result<_>>()?;
+        let user_agent = match options.user_agent.as_str() {
+            "" => None,
+            value => Some(HeaderValue::try_from(value)?),
+        };
+        Ok(Fetcher(Arc::new(Inner {
+            templates: Templates::new(&options)?,
+            user_agent,
+            tls: options.tls.config()?,
+            limits: options.limits,
+            tunnel: options.tunnel,
+            coding: options.coding,
+            exits,
+            vias,
+            clock,
+        })))
+    }
+
+    /// One attempt through the exit with index `exit`, up to the head of the answer.
+    ///
+    /// # Panics
+    /// If there is no such exit.
+    pub async fn start(&self, exit: usize, seat: Seat, request: Request) -> Exchange {
+        let inner = &*self.0;
+        let path = Path {
+            inner,
+            exit: &inner.exits[exit],
+            via: &inner.vias[exit],
+            target: &request.target,
+            sockets: Arc::clone(&seat.sockets),
+        };
+        let outgoing = Outgoing {
+            request: &request,
+            templates: &inner.templates,
+            route: path.route(),
+            proxy_authorization: path.via.proxy_authorization.as_ref(),
+            keep_alive: seat.keep_alive,
+        };
+        let mut journal = Journal {
+            attempt: Attempt {
+                route: outgoing.route,
+                ..Attempt::default()
+            },
+            alarm: Alarm::new(inner.clock, inner.limits.total),
+        };
+        let built = match path.build(&outgoing) {
+            Ok(built) => built,
+            Err(fault) => return Exchange::ended(journal, fault, seat.reuse.or(seat.close_first)),
+        };
+        let terms = Terms {
+            stall: inner.limits.stall,
+            max_body: inner.limits.max_body,
+            coding: inner.coding,
+            keep_alive: seat.keep_alive,
+        };
+        match path.answer(seat, &outgoing, built, &mut journal).await {
+            Ok(answer) => Exchange::answered(journal, answer, terms),
+            Err(fault) => Exchange::ended(journal, fault, None),
+        }
+    }
+}
+
+fn proxy_authorization(exit: &Exit) -> anyhow::Result<Option<HeaderValue>> {
+    let Some(login) = &exit.login else {
+        return Ok(None);
+    };
+    let pair = format!("{}:{}", login.username.expose(), login.password.expose());
+    let value = format!("Basic {}", STANDARD.encode(pair));
+    Ok(Some(request::private(&value)?))
+}

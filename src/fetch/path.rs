@@ -1,0 +1,283 @@
+//! The way of one request: an idle connection or a new one, layer by layer, to the head.
+//!
+//! One seat, one socket: what has to go is closed before the next one is dialled, and
+//! a socket that fails on the way is closed before the attempt is over.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use http_body_util::Full;
+use rustls::pki_types::ServerName;
+use url::{Host, Url};
+
+use crate::model::{Attempt, Exit, Fault, FaultKind, Phase, PhaseTimes, Route, Scheme};
+
+use super::alarm::Alarm;
+use super::conn::{Conn, NoHead, Serves};
+use super::exchange::Answer;
+use super::fault::fault;
+use super::handshake::{Connect, NoTunnel, Socks5};
+use super::request::Outgoing;
+use super::socket::Sockets;
+use super::wire::Wire;
+use super::{Inner, Seat, Tunnel, Via};
+
+/// A request ready to be sent.
+pub(super) type Built = http::Request<Full<Bytes>>;
+
+/// From here through one exit to one target.
+pub(super) struct Path<'a> {
+    pub(super) inner: &'a Inner,
+    pub(super) exit: &'a Exit,
+    pub(super) via: &'a Via,
+    pub(super) target: &'a Url,
+    pub(super) sockets: Arc<Sockets>,
+}
+
+/// What an attempt carries along: the facts so far, and its limits.
+pub(super) struct Journal {
+    pub(super) attempt: Attempt,
+    pub(super) alarm: Alarm,
+}
+
+impl Path<'_> {
+    /// Whether the exit is asked itself or for a tunnel.
+    pub(super) fn route(&self) -> Route {
+        let forward = self.exit.scheme != Scheme::Socks5
+            && self.inner.tunnel == Tunnel::Https
+            && self.target.scheme() == "http";
+        if forward {
+            Route::Forward
+        } else {
+            Route::Tunnel
+        }
+    }
+
+    /// The request, if it can be sent at all.
+    pub(super) fn build(&self, outgoing: &Outgoing<'_>) -> Result<Built, Fault> {
+        if outgoing.request.method == Method::CONNECT {
+            let detail = "CONNECT is for exits, not for targets";
+            return Err(fault(Phase::Head, FaultKind::BadRequest, detail));
+        }
+        outgoing.build()
+    }
+
+    /// Sends `built` and waits for the head. A reused connection that turns out to be dead
+    /// is replaced once; nobody is to blame for that, so it leaves no trace in the facts.
+    pub(super) async fn answer(
+        &self,
+        seat: Seat,
+        outgoing: &Outgoing<'_>,
+        built: Built,
+        journal: &mut Journal,
+    ) -> Result<Answer, Fault> {
+        if let Some(conn) = seat.close_first {
+            Box::pin(conn.close()).await;
+        }
+        let Some(conn) = seat.reuse else {
+            return self.answer_afresh(built, journal).await;
+        };
+        journal.attempt.reused = true;
+        match self.ask(conn, built, journal).await {
+            Ok(answer) => return Ok(answer),
+            Err(no_head) if !no_head.allows_another(&outgoing.request.method) => {
+                return Err(no_head.fault);
+            }
+            Err(_) => {}
+        }
+        journal.attempt.reused = false;
+        journal.attempt.phases = PhaseTimes::default();
+        self.answer_afresh(outgoing.build()?, journal).await
+    }
+
+    async fn answer_afresh(&self, built: Built, journal: &mut Journal) -> Result<Answer, Fault> {
+        // Boxed: the steps of a dial would make every attempt's future as large as theirs.
+        let conn = Box::pin(self.open(journal)).await?;
+        let asked = self.ask(conn, built, journal).await;
+        asked.map_err(|no_head| no_head.fault)
+    }
+
+    async fn ask(
+        &self,
+        mut conn: Conn,
+        built: Built,
+        Journal { attempt, alarm }: &mut Journal,
+    ) -> Result<Answer, NoHead> {
+        let begun = alarm.now();
+        alarm.allow(self.inner.limits.first_byte);
+        let asked = conn.ask(built, alarm).await;
+        attempt.phases.first_byte = Some(alarm.now() - begun);
+        match asked {
+            Ok(response) => Ok(Answer { conn, response }),
+            Err(no_head) => {
+                Box::pin(conn.close()).await;
+                Err(no_head)
+            }
+        }
+    }
+
+    /// Dials and makes every layer, all within the connect timeout.
+    async fn open(&self, journal: &mut Journal) -> Result<Conn, Fault> {
+        let layers = self.layers()?;
+        let Journal { attempt, alarm } = journal;
+        let begun = alarm.now();
+        alarm.allow(self.inner.limits.connect);
+        let dialled = self.via.address.dial(&self.sockets, alarm).await;
+        attempt.phases.dial = Some(alarm.now() - begun);
+        let socket = dialled?;
+        let conn = match self.wrap(Wire::bare(socket.clone()), layers, journal).await {
+            Ok(wire) => {
+                let serves = Serves::of(self.route(), self.target);
+                Conn::new(wire, socket.clone(), serves).await
+            }
+            Err(fault) => Err(fault),
+        };
+        if conn.is_err() {
+            socket.close().await;
+        }
+        conn
+    }
+
+    /// What lies between the socket and HTTP; faults that are known before any dial.
+    fn layers(&self) -> Result<Layers<'_>, Fault> {
+        let exit_tls = match self.exit.scheme {
+            Scheme::Https => Some(name_of_exit(self.exit)?),
+            Scheme::Http | Scheme::Socks5 => None,
+        };
+        let tunnel = match (self.route(), self.exit.scheme) {
+            (Route::Forward, _) => None,
+            (Route::Tunnel, Scheme::Http | Scheme::Https) => Some(Ask::Connect(Connect {
+                authority: format!("{}:{}", host_str(self.target), port(self.target)),
+                user_agent: self.inner.user_agent.as_ref(),
+                authorization: self.via.proxy_authorization.as_ref(),
+            })),
+            (Route::Tunnel, Scheme::Socks5) => {
+                let socks = Socks5 {
+                    host: self.target.host().unwrap_or(Host::Domain("")),
+                    port: port(self.target),
+                    login: self.exit.login.as_ref(),
+                };
+                socks.check()?;
+                Some(Ask::Socks5(socks))
+            }
+        };
+        let origin_tls = match self.target.scheme() {
+            "https" => Some(name_of_origin(self.target)?),
+            _ => None,
+        };
+        Ok(Layers {
+            exit_tls,
+            tunnel,
+            origin_tls,
+        })
+    }
+
+    async fn wrap(
+        &self,
+        mut wire: Wire,
+        layers: Layers<'_>,
+        journal: &mut Journal,
+    ) -> Result<Wire, Fault> {
+        let to_exit = layers.exit_tls.is_some() || layers.tunnel.is_some();
+        let begun = journal.alarm.now();
+        if to_exit {
+            let shaken = self.shake(wire, &layers, journal).await;
+            journal.attempt.phases.handshake = Some(journal.alarm.now() - begun);
+            wire = shaken?;
+        }
+        if let Some(name) = layers.origin_tls {
+            let begun = journal.alarm.now();
+            let with = (Phase::OriginTls, name);
+            let secured = self.secure(wire, with, journal).await;
+            journal.attempt.phases.tls = Some(journal.alarm.now() - begun);
+            wire = secured?;
+        }
+        Ok(wire)
+    }
+
+    /// TLS with the exit, then the tunnel.
+    async fn shake(
+        &self,
+        mut wire: Wire,
+        layers: &Layers<'_>,
+        journal: &mut Journal,
+    ) -> Result<Wire, Fault> {
+        if let Some(name) = &layers.exit_tls {
+            let with = (Phase::ExitTls, name.clone());
+            wire = self.secure(wire, with, journal).await?;
+        }
+        if let Some(ask) = &layers.tunnel {
+            match journal.alarm.bound(ask.open(&mut wire)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(NoTunnel { fault, refusal })) => {
+                    journal.attempt.refusal = refusal;
+                    return Err(fault);
+                }
+                Err(passed) => return Err(passed.fault(Phase::Handshake, "no tunnel")),
+            }
+        }
+        Ok(wire)
+    }
+
+    async fn secure(
+        &self,
+        wire: Wire,
+        with: (Phase, ServerName<'static>),
+        journal: &mut Journal,
+    ) -> Result<Wire, Fault> {
+        let base = &self.inner.tls;
+        let sessions = &self.via.sessions;
+        sessions.connect(base, with, wire, &mut journal.alarm).await
+    }
+}
+
+/// From the socket outwards.
+struct Layers<'a> {
+    exit_tls: Option<ServerName<'static>>,
+    tunnel: Option<Ask<'a>>,
+    origin_tls: Option<ServerName<'static>>,
+}
+
+/// How the exit is asked for a tunnel.
+enum Ask<'a> {
+    Connect(Connect<'a>),
+    Socks5(Socks5<'a>),
+}
+
+impl Ask<'_> {
+    async fn open(&self, wire: &mut Wire) -> Result<(), NoTunnel> {
+        match self {
+            Ask::Connect(connect) => connect.open(wire).await,
+            Ask::Socks5(socks) => socks.open(wire).await,
+        }
+    }
+}
+
+fn host_str(url: &Url) -> &str {
+    url.host_str().unwrap_or_default()
+}
+
+fn port(url: &Url) -> u16 {
+    url.port_or_known_default().unwrap_or_default()
+}
+
+fn name_of_exit(exit: &Exit) -> Result<ServerName<'static>, Fault> {
+    ServerName::try_from(exit.host.to_string()).map_err(|_| {
+        let detail = "the exit's host name cannot be in a certificate";
+        fault(Phase::ExitTls, FaultKind::Certificate, detail)
+    })
+}
+
+fn name_of_origin(url: &Url) -> Result<ServerName<'static>, Fault> {
+    let name = match url.host() {
+        Some(Host::Ipv4(ip)) => return Ok(ServerName::from(std::net::IpAddr::V4(ip))),
+        Some(Host::Ipv6(ip)) => return Ok(ServerName::from(std::net::IpAddr::V6(ip))),
+        Some(Host::Domain(name)) => name,
+        None => "",
+    };
+    ServerName::try_from(name.to_owned()).map_err(|_| {
+        let detail = "the host name cannot be in a certificate";
+        fault(Phase::OriginTls, FaultKind::BadRequest, detail)
+    })
+}

@@ -1,0 +1,9 @@
+//! Attempts against scripted peers, by the phase they are about.
+
+mod body;
+mod head;
+mod reach;
+mod reuse;
+mod secure;
+mod sending;
+mod tunnel;

@@ -1,0 +1,166 @@
+//! TLS with exits and origins: what is trusted, one configuration per exit, the handshake.
+//!
+//! Each exit has a configuration of its own, made when it is first needed, because it holds
+//! the session tickets: resumed through another exit they would tell the origin that two
+//! identities are one client.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context, bail};
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio_rustls::TlsConnector;
+
+use crate::model::{Fault, Phase};
+
+use super::alarm::Alarm;
+use super::fault::of_io;
+use super::wire::Wire;
+
+/// Sessions kept per exit. More saves handshakes where an exit visits more TLS origins in
+/// turn, at about 1 KiB each.
+const SESSIONS: usize = 32;
+
+/// Which certificates are taken as valid.
+#[derive(Clone)]
+pub struct TlsRoots(Trust);
+
+#[derive(Clone)]
+enum Trust {
+    Roots(Arc<RootCertStore>),
+    Anybody,
+}
+
+impl TlsRoots {
+    /// The system's roots and those of the PEM file `cacert`.
+    ///
+    /// A system without roots is no error: plain `http://` needs none, and a certificate
+    /// then fails with its own fault.
+    ///
+    /// # Errors
+    /// If `cacert` cannot be read or holds no usable certificate.
+    pub fn load(cacert: Option<&Path>) -> anyhow::Result<TlsRoots> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if let Some(path) = cacert {
+            add_file(&mut roots, path)
+                .with_context(|| format!("cannot use the certificates of {}", path.display()))?;
+        }
+        Ok(TlsRoots(Trust::Roots(Arc::new(roots))))
+    }
+
+    /// Takes every certificate (`--insecure`).
+    pub fn insecure() -> TlsRoots {
+        TlsRoots(Trust::Anybody)
+    }
+
+    /// Takes no certificate at all.
+    #[cfg(test)]
+    pub(super) fn none() -> TlsRoots {
+        TlsRoots(Trust::Roots(Arc::new(RootCertStore::empty())))
+    }
+
+    /// A configuration that trusts these, without sessions yet.
+    ///
+    /// # Errors
+    /// If the crypto provider lacks TLS 1.2 or 1.3 (ring does not).
+    pub(super) fn config(&self) -> anyhow::Result<ClientConfig> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?;
+        let mut config = match &self.0 {
+            Trust::Roots(roots) => builder.with_root_certificates(Arc::clone(roots)),
+            Trust::Anybody => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(TakeAny(provider))),
+        }
+        .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+fn add_file(roots: &mut RootCertStore, path: &Path) -> anyhow::Result<()> {
+    let mut found = 0;
+    for certificate in CertificateDer::pem_file_iter(path)? {
+        roots.add(certificate?)?;
+        found += 1;
+    }
+    if found == 0 {
+        bail!("no certificate in it: it must be PEM, with BEGIN CERTIFICATE lines");
+    }
+    Ok(())
+}
+
+/// `--insecure`: any certificate will do; signatures are still checked, so that the
+/// handshake is one with the owner of whatever key was shown.
+#[derive(Debug)]
+struct TakeAny(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for TakeAny {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// The TLS side of one exit, made on first use.
+#[derive(Default)]
+pub(super) struct Sessions(OnceLock<TlsConnector>);
+
+impl Sessions {
+    /// Makes `wire` a TLS connection with `name`. `phase` says with whom, for the facts.
+    pub(super) async fn connect(
+        &self,
+        base: &ClientConfig,
+        (phase, name): (Phase, ServerName<'static>),
+        wire: Wire,
+        alarm: &mut Alarm,
+    ) -> Result<Wire, Fault> {
+        let connector = self.0.get_or_init(|| {
+            let mut config = base.clone();
+            config.resumption = Resumption::in_memory_sessions(SESSIONS);
+            TlsConnector::from(Arc::new(config))
+        });
+        match alarm.bound(connector.connect(name, wire)).await {
+            Ok(Ok(stream)) => Ok(Wire::tls(stream)),
+            Ok(Err(err)) => Err(of_io(phase, &err)),
+            Err(passed) => Err(passed.fault(phase, "no TLS handshake")),
+        }
+    }
+}

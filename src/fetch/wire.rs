@@ -1,0 +1,120 @@
+//! What requests travel over: a socket, bare or under one or two layers of TLS.
+//!
+//! An HTTPS exit is one layer, an `https://` target inside its tunnel a second one. Bytes
+//! that were read together with a CONNECT answer belong to what comes after it and are
+//! handed out first.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::client::TlsStream;
+
+use super::socket::Socket;
+
+/// A byte stream to the exit or, through a tunnel, to the origin.
+pub(super) struct Wire {
+    ahead: Bytes,
+    layer: Layer,
+}
+
+enum Layer {
+    Bare(Socket),
+    Tls(Box<TlsStream<Wire>>),
+}
+
+impl Wire {
+    /// The socket itself.
+    pub(super) fn bare(socket: Socket) -> Wire {
+        Wire::over(Layer::Bare(socket))
+    }
+
+    /// TLS over what was there.
+    pub(super) fn tls(stream: TlsStream<Wire>) -> Wire {
+        Wire::over(Layer::Tls(Box::new(stream)))
+    }
+
+    fn over(layer: Layer) -> Wire {
+        let ahead = Bytes::new();
+        Wire { ahead, layer }
+    }
+
+    /// Puts back bytes that were read too far.
+    pub(super) fn put_back(&mut self, ahead: Bytes) {
+        debug_assert!(self.ahead.is_empty(), "bytes were put back twice");
+        self.ahead = ahead;
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            let n = self.ahead.len().min(buf.remaining());
+            buf.put_slice(&self.ahead[..n]);
+            self.ahead.advance(n);
+            return Poll::Ready(Ok(()));
+        }
+        match &mut self.layer {
+            Layer::Bare(socket) => Pin::new(socket).poll_read(cx, buf),
+            Layer::Tls(stream) => match Pin::new(stream.as_mut()).poll_read(cx, buf) {
+                // Closed without close_notify, as many servers do: an end like any other.
+                // Where a length was announced hyper sees that it is early.
+                Poll::Ready(Err(err)) if err.kind() == io::ErrorKind::UnexpectedEof => {
+                    Poll::Ready(Ok(()))
+                }
+                other => other,
+            },
+        }
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.layer {
+            Layer::Bare(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Layer::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.layer {
+            Layer::Bare(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
+            Layer::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match &self.layer {
+            Layer::Bare(socket) => socket.is_write_vectored(),
+            Layer::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.layer {
+            Layer::Bare(socket) => Pin::new(socket).poll_flush(cx),
+            Layer::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.layer {
+            Layer::Bare(socket) => Pin::new(socket).poll_shutdown(cx),
+            Layer::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+        }
+    }
+}
