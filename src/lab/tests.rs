@@ -1,0 +1,1 @@
+//! Whole labs over real sockets.
