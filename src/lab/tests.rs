@@ -1,1 +1,0 @@
-//! Whole labs over real sockets.
