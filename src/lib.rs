@@ -4,4 +4,9 @@
 //! site). `ARCHITECTURE.md` has the map; imports go down the list below only.
 
 pub mod fetch;
+pub mod input;
+pub mod lab;
 pub mod model;
+pub mod report;
+pub mod schedule;
+pub mod store;

@@ -1,0 +1,420 @@
+//! How an exit behaves: data, and the pure rule what it does at each moment.
+//!
+//! A behaviour can be written as a short word (`refuse`, `502`, `first:6:502`, …), so that a
+//! running lab can be changed from a command line or over its control address. What acts on
+//! it (sockets, counting turns) is `exit`'s; nothing here does I/O or reads a clock.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What an exit does to those who use it. The word in brackets is how it is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Behaviour {
+    /// (`good`) Serves.
+    #[default]
+    Good,
+    /// (`refuse`) Its port is closed: connection refused.
+    Refuse,
+    /// (`drop-syn`) Its accept queue is full: a dial gets no answer at all.
+    DropSyn,
+    /// (`reset`) Accepts and resets.
+    Reset,
+    /// (`close`) Accepts and closes without a byte.
+    Close,
+    /// (`hang`) Accepts and never says anything.
+    Hang,
+    /// (`hang-handshake`) Never answers CONNECT or a SOCKS greeting; plain requests are served.
+    HangHandshake,
+    /// (`close-handshake`) Closes on CONNECT or a SOCKS greeting; plain requests are served.
+    CloseHandshake,
+    /// (`mail`) Greets like a mail server and then keeps silent.
+    Mail,
+    /// (`STATUS`, `all:STATUS`) Answers everything with a page of its own. 407 says that the
+    /// credentials are wrong, also to SOCKS clients.
+    Everything(Page),
+    /// (`page:STATUS`) Answers plain requests with a page of its own; tunnels work.
+    Forward(Page),
+    /// (`connect:STATUS`) Refuses tunnels with this status; plain requests are served.
+    Connect(Page),
+    /// (`socks:CODE`) Refuses SOCKS requests with this reply code.
+    SocksReply(u8),
+    /// (`limit:N:STATUS`, `limit:N:reset`) Serves up to N sockets at once.
+    Limit {
+        /// Sockets that are served.
+        sockets: u32,
+        /// What those above meet.
+        over: Over,
+    },
+    /// (`intercept`) Ends TLS itself, with certificates of an authority nobody trusts.
+    Intercept,
+    /// (`cut`) Passes on half of each body and closes.
+    Cut,
+    /// (`garbage`) Answers with bytes that are neither HTTP nor SOCKS.
+    Garbage,
+    /// (`first:N:WORD`) Behaves like WORD the first N times, then well.
+    First {
+        /// How many times.
+        times: u32,
+        /// How it behaves until then.
+        bad: Box<Behaviour>,
+    },
+    /// (`flap:G:B:WORD`) G times well, B times like WORD, and so on.
+    Flap {
+        /// Times well.
+        good: u32,
+        /// Times badly.
+        bad_times: u32,
+        /// How badly.
+        bad: Box<Behaviour>,
+    },
+    /// (`swing:MS:MS:WORD`) So many milliseconds well, so many like WORD, and so on.
+    Swing {
+        /// Well for so long.
+        good: Duration,
+        /// Badly for so long.
+        bad_time: Duration,
+        /// How badly.
+        bad: Box<Behaviour>,
+    },
+}
+
+/// An answer that an exit makes up itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// 100 to 999.
+    pub status: u16,
+    /// One more header field, such as `Proxy-Status`, without the line's end.
+    pub field: Option<String>,
+}
+
+impl Page {
+    /// A bare page: nothing in it tells that it is the exit's.
+    pub fn bare(status: u16) -> Page {
+        Page {
+            status,
+            field: None,
+        }
+    }
+
+    /// A page with the header line `field`.
+    pub fn with(status: u16, field: &str) -> Page {
+        Page {
+            status,
+            field: Some(field.to_owned()),
+        }
+    }
+}
+
+/// What a connection above [`Behaviour::Limit`] meets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// This answer to the first request, then the close. SOCKS clients are closed on.
+    Page(Page),
+    /// A reset.
+    Reset,
+}
+
+/// When an exit is asked how to behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// A connection was accepted; so many are open with it.
+    Accept { open: u32 },
+    /// A plain request came.
+    Forward,
+    /// CONNECT or a SOCKS request came.
+    Handshake,
+    /// A request came through a tunnel.
+    InTunnel,
+}
+
+/// What the exit does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Act {
+    Serve,
+    Reset,
+    Close,
+    Hang,
+    Mail,
+    Garbage,
+    Page(Page),
+    SocksReply(u8),
+    Intercept,
+    Cut,
+}
+
+impl Behaviour {
+    /// What an exit with this behaviour does at `moment`. Behaviours that take turns are
+    /// resolved by their owner first and count as good here.
+    pub(super) fn act(&self, moment: Moment) -> Act {
+        match self {
+            Behaviour::Good
+            | Behaviour::First { .. }
+            | Behaviour::Flap { .. }
+            | Behaviour::Swing { .. } => Act::Serve,
+            // Connections that were there before the port closed, and a port that cannot
+            // close because the behaviour takes turns.
+            Behaviour::Refuse | Behaviour::Reset => Act::Reset,
+            Behaviour::Close => Act::Close,
+            Behaviour::DropSyn | Behaviour::Hang => Act::Hang,
+            Behaviour::Mail => Act::Mail,
+            Behaviour::HangHandshake => at(moment == Moment::Handshake, Act::Hang),
+            Behaviour::CloseHandshake => at(moment == Moment::Handshake, Act::Close),
+            Behaviour::Everything(page) => at(is_asking(moment), Act::Page(page.clone())),
+            Behaviour::Forward(page) => at(moment == Moment::Forward, Act::Page(page.clone())),
+            Behaviour::Connect(page) => at(moment == Moment::Handshake, Act::Page(page.clone())),
+            Behaviour::SocksReply(code) => at(moment == Moment::Handshake, Act::SocksReply(*code)),
+            Behaviour::Garbage => at(is_asking(moment), Act::Garbage),
+            Behaviour::Intercept => at(moment == Moment::Handshake, Act::Intercept),
+            Behaviour::Cut => at(
+                matches!(moment, Moment::Forward | Moment::InTunnel),
+                Act::Cut,
+            ),
+            Behaviour::Limit { sockets, over } => match moment {
+                Moment::Accept { open } if open > *sockets => match over {
+                    Over::Page(page) => Act::Page(page.clone()),
+                    Over::Reset => Act::Reset,
+                },
+                _ => Act::Serve,
+            },
+        }
+    }
+
+    /// Whether it shows when a connection is accepted, before anything is asked.
+    pub(super) fn acts_at_accept(&self) -> bool {
+        matches!(
+            self,
+            Behaviour::Refuse
+                | Behaviour::DropSyn
+                | Behaviour::Reset
+                | Behaviour::Close
+                | Behaviour::Hang
+                | Behaviour::Mail
+                | Behaviour::Limit { .. }
+        )
+    }
+}
+
+fn at(applies: bool, act: Act) -> Act {
+    if applies { act } else { Act::Serve }
+}
+
+fn is_asking(moment: Moment) -> bool {
+    matches!(moment, Moment::Forward | Moment::Handshake)
+}
+
+impl FromStr for Behaviour {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Behaviour, String> {
+        let (name, rest) = word.split_once(':').unwrap_or((word, ""));
+        Ok(match name {
+            "good" => Behaviour::Good,
+            "refuse" => Behaviour::Refuse,
+            "drop-syn" => Behaviour::DropSyn,
+            "reset" => Behaviour::Reset,
+            "close" => Behaviour::Close,
+            "hang" => Behaviour::Hang,
+            "hang-handshake" => Behaviour::HangHandshake,
+            "close-handshake" => Behaviour::CloseHandshake,
+            "mail" => Behaviour::Mail,
+            "intercept" => Behaviour::Intercept,
+            "cut" => Behaviour::Cut,
+            "garbage" => Behaviour::Garbage,
+            "all" => Behaviour::Everything(page(rest)?),
+            "page" => Behaviour::Forward(page(rest)?),
+            "connect" => Behaviour::Connect(page(rest)?),
+            "socks" => Behaviour::SocksReply(number(rest)?),
+            "limit" => {
+                let (sockets, over) = split(rest)?;
+                Behaviour::Limit {
+                    sockets: number(sockets)?,
+                    over: match over {
+                        "reset" => Over::Reset,
+                        status => Over::Page(page(status)?),
+                    },
+                }
+            }
+            "first" | "flap" | "swing" => turns(name, rest)?,
+            status => Behaviour::Everything(page(status).map_err(|_| unknown(word))?),
+        })
+    }
+}
+
+fn turns(name: &str, rest: &str) -> Result<Behaviour, String> {
+    let (first, rest) = split(rest)?;
+    if name == "first" {
+        return Ok(Behaviour::First {
+            times: number(first)?,
+            bad: bad(rest)?,
+        });
+    }
+    let (second, rest) = split(rest)?;
+    if name == "flap" {
+        return Ok(Behaviour::Flap {
+            good: number(first)?,
+            bad_times: number(second)?,
+            bad: bad(rest)?,
+        });
+    }
+    Ok(Behaviour::Swing {
+        good: Duration::from_millis(number(first)?),
+        bad_time: Duration::from_millis(number(second)?),
+        bad: bad(rest)?,
+    })
+}
+
+/// What is done in the bad turns; turns inside turns have no meaning.
+fn bad(word: &str) -> Result<Box<Behaviour>, String> {
+    match word.parse()? {
+        Behaviour::First { .. } | Behaviour::Flap { .. } | Behaviour::Swing { .. } => Err(format!(
+            "`{word}` takes turns itself: write a behaviour that does not"
+        )),
+        behaviour => Ok(Box::new(behaviour)),
+    }
+}
+
+fn split(rest: &str) -> Result<(&str, &str), String> {
+    rest.split_once(':')
+        .ok_or_else(|| format!("`{rest}` ends early: write first:N:WORD, flap:N:N:WORD, swing:MS:MS:WORD or limit:N:STATUS"))
+}
+
+fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is no number that fits here"))
+}
+
+fn page(text: &str) -> Result<Page, String> {
+    match text.parse() {
+        Ok(status @ 100..=999) => Ok(Page::bare(status)),
+        _ => Err(format!("`{text}` is no status: write 100 to 999")),
+    }
+}
+
+fn unknown(word: &str) -> String {
+    format!(
+        "`{word}` is no behaviour: write good, refuse, drop-syn, reset, close, hang, hang-handshake, \
+         close-handshake, mail, garbage, intercept, cut, a status such as 502 or 407, page:STATUS, \
+         connect:STATUS, socks:CODE, limit:N:STATUS, limit:N:reset, first:N:WORD, flap:N:N:WORD or \
+         swing:MS:MS:WORD"
+    )
+}
+
+impl fmt::Display for Behaviour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Behaviour::Good => f.write_str("good"),
+            Behaviour::Refuse => f.write_str("refuse"),
+            Behaviour::DropSyn => f.write_str("drop-syn"),
+            Behaviour::Reset => f.write_str("reset"),
+            Behaviour::Close => f.write_str("close"),
+            Behaviour::Hang => f.write_str("hang"),
+            Behaviour::HangHandshake => f.write_str("hang-handshake"),
+            Behaviour::CloseHandshake => f.write_str("close-handshake"),
+            Behaviour::Mail => f.write_str("mail"),
+            Behaviour::Intercept => f.write_str("intercept"),
+            Behaviour::Cut => f.write_str("cut"),
+            Behaviour::Garbage => f.write_str("garbage"),
+            Behaviour::Everything(page) => write!(f, "all:{}", page.status),
+            Behaviour::Forward(page) => write!(f, "page:{}", page.status),
+            Behaviour::Connect(page) => write!(f, "connect:{}", page.status),
+            Behaviour::SocksReply(code) => write!(f, "socks:{code}"),
+            Behaviour::Limit { sockets, over } => match over {
+                Over::Page(page) => write!(f, "limit:{sockets}:{}", page.status),
+                Over::Reset => write!(f, "limit:{sockets}:reset"),
+            },
+            Behaviour::First { times, bad } => write!(f, "first:{times}:{bad}"),
+            Behaviour::Flap {
+                good,
+                bad_times,
+                bad,
+            } => write!(f, "flap:{good}:{bad_times}:{bad}"),
+            Behaviour::Swing {
+                good,
+                bad_time,
+                bad,
+            } => write!(
+                f,
+                "swing:{}:{}:{bad}",
+                good.as_millis(),
+                bad_time.as_millis()
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_read_and_written_alike() {
+        for word in [
+            "good",
+            "refuse",
+            "drop-syn",
+            "reset",
+            "close",
+            "hang",
+            "hang-handshake",
+            "close-handshake",
+            "mail",
+            "intercept",
+            "cut",
+            "garbage",
+            "all:407",
+            "page:502",
+            "connect:403",
+            "socks:5",
+            "limit:3:429",
+            "limit:3:reset",
+            "first:6:all:502",
+            "flap:10:5:reset",
+            "swing:1000:500:limit:3:429",
+        ] {
+            let behaviour: Behaviour = word.parse().unwrap();
+            assert_eq!(behaviour.to_string(), word);
+        }
+        assert_eq!(
+            "502".parse::<Behaviour>(),
+            Ok(Behaviour::Everything(Page::bare(502)))
+        );
+    }
+
+    #[test]
+    fn a_word_that_means_nothing_is_refused() {
+        for word in [
+            "",
+            "god",
+            "99",
+            "1000",
+            "page:",
+            "page:x",
+            "socks:256",
+            "limit:3",
+            "limit:x:429",
+            "first:6",
+            "first:6:first:2:502",
+            "flap:1:502",
+        ] {
+            assert!(word.parse::<Behaviour>().is_err(), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_page_for_plain_requests_leaves_tunnels_alone() {
+        let page = Behaviour::Forward(Page::bare(502));
+        assert_eq!(page.act(Moment::Forward), Act::Page(Page::bare(502)));
+        assert_eq!(page.act(Moment::Handshake), Act::Serve);
+        assert_eq!(page.act(Moment::InTunnel), Act::Serve);
+        assert_eq!(page.act(Moment::Accept { open: 9 }), Act::Serve);
+    }
+
+    #[test]
+    fn a_limit_turns_away_what_is_above_it_and_nothing_else() {
+        let limit: Behaviour = "limit:3:reset".parse().unwrap();
+        assert_eq!(limit.act(Moment::Accept { open: 3 }), Act::Serve);
+        assert_eq!(limit.act(Moment::Accept { open: 4 }), Act::Reset);
+        assert_eq!(limit.act(Moment::Forward), Act::Serve);
+    }
+}

@@ -1,0 +1,355 @@
+//! An exit: a proxy that leads to the lab's origin over the very socket it was asked on.
+//!
+//! Nothing is dialled: whatever host a client names, the origin answers in this process. So
+//! an exit sees each request, also inside tunnels and inside TLS, and counts all it serves.
+//! `listen` owns the port, `http` and `socks` the protocols, `turns` the behaviours that take
+//! turns; this file owns the state and the numbers.
+
+mod http;
+mod listen;
+mod socks;
+mod turns;
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::model::Scheme;
+
+use super::behaviour::{Act, Behaviour, Moment, Page};
+use super::config::{Access, ExitConfig};
+use super::gauge::{Gauge, Inside, Level};
+use super::origin::Origin;
+use super::reply::Reply;
+use super::tls::{Authority, lock};
+pub(super) use listen::{listen, open, take_port};
+use turns::Mood;
+
+/// Logins with numbers of their own; those beyond share one.
+const MOST_USERS: usize = 100_000;
+
+/// The state of one exit.
+pub(super) struct Exit {
+    pub(super) name: Box<str>,
+    pub(super) config: ExitConfig,
+    pub(super) address: SocketAddr,
+    pub(super) origin: Arc<Origin>,
+    pub(super) authority: Arc<Authority>,
+    /// Whose certificates an intercepting exit shows.
+    pub(super) stranger: Arc<Authority>,
+    mood: watch::Sender<Arc<Mood>>,
+    /// Serial number of the mood that the listener goes by.
+    heard: watch::Sender<u64>,
+    in_flight: Gauge,
+    sockets: Arc<Gauge>,
+    connections: AtomicU64,
+    requests: AtomicU64,
+    handshakes: AtomicU64,
+    turned_away: AtomicU64,
+    pub(super) unfinished: AtomicU64,
+    two_logins: AtomicU64,
+    names: AtomicU64,
+    addresses: AtomicU64,
+    users: Mutex<HashMap<Box<str>, Arc<User>>>,
+}
+
+/// What all exits of a lab lead to.
+pub(super) struct World {
+    pub(super) origin: Arc<Origin>,
+    pub(super) authority: Arc<Authority>,
+    pub(super) stranger: Arc<Authority>,
+}
+
+impl Exit {
+    /// An exit called `name` that is reached at `address`.
+    pub(super) fn new(
+        name: String,
+        config: ExitConfig,
+        address: SocketAddr,
+        world: &World,
+    ) -> Exit {
+        let mood = Mood::new(config.behaviour.clone(), world.origin.clock.now(), 1);
+        Exit {
+            name: name.into(),
+            config,
+            address,
+            origin: Arc::clone(&world.origin),
+            authority: Arc::clone(&world.authority),
+            stranger: Arc::clone(&world.stranger),
+            mood: watch::Sender::new(Arc::new(mood)),
+            heard: watch::Sender::new(0),
+            in_flight: Gauge::default(),
+            sockets: Arc::default(),
+            connections: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            handshakes: AtomicU64::new(0),
+            turned_away: AtomicU64::new(0),
+            unfinished: AtomicU64::new(0),
+            two_logins: AtomicU64::new(0),
+            names: AtomicU64::new(0),
+            addresses: AtomicU64::new(0),
+            users: Mutex::default(),
+        }
+    }
+
+    /// What the exit does now. What is not served is counted.
+    pub(super) fn act(&self, moment: Moment) -> Act {
+        let act = self.mood.borrow().act(moment, self.origin.clock.now());
+        if !matches!(act, Act::Serve | Act::Cut | Act::Intercept) {
+            self.turned_away.fetch_add(1, Relaxed);
+        }
+        act
+    }
+
+    /// Behaves otherwise from now on; returns when the port does, too.
+    pub(super) async fn behave(&self, behaviour: Behaviour) {
+        let mut serial = 0;
+        self.mood.send_modify(|mood| {
+            serial = mood.serial + 1;
+            *mood = Arc::new(Mood::new(behaviour, self.origin.clock.now(), serial));
+        });
+        self.hears(serial).await;
+    }
+
+    /// Returns when the port is as the behaviour wants it.
+    pub(super) async fn heard(&self) {
+        let serial = self.mood.borrow().serial;
+        self.hears(serial).await;
+    }
+
+    async fn hears(&self, serial: u64) {
+        let mut heard = self.heard.subscribe();
+        // An error means that the lab is gone.
+        let _ = heard.wait_for(|heard| *heard >= serial).await;
+    }
+
+    /// Counts a request as in flight.
+    pub(super) fn enter<'a>(&'a self, user: Option<&'a User>) -> [Option<Inside<'a>>; 2] {
+        self.requests.fetch_add(1, Relaxed);
+        let at_user = user.map(|user| {
+            user.requests.fetch_add(1, Relaxed);
+            user.in_flight.enter()
+        });
+        [Some(self.in_flight.enter()), at_user]
+    }
+
+    /// How long a request takes whose origin takes `origin`.
+    pub(super) fn service(&self, origin: Duration) -> Duration {
+        let draw = self.requests.load(Relaxed);
+        let in_flight = self.in_flight.now();
+        self.config.load.service(origin, in_flight, draw)
+    }
+
+    /// Whether this login may use the exit.
+    fn admits(&self, login: Option<(&str, &str)>) -> bool {
+        match (&self.config.access, login) {
+            (Access::Open, _) => true,
+            (Access::Login { username, password }, Some((user, word))) => {
+                user == username && word == password.expose()
+            }
+            (
+                Access::Gateway {
+                    prefix, password, ..
+                },
+                Some((user, word)),
+            ) => user.starts_with(prefix.as_str()) && word == password.expose(),
+            (Access::Login { .. } | Access::Gateway { .. }, None) => false,
+        }
+    }
+
+    /// The numbers of `name`.
+    fn user(&self, name: &str) -> Arc<User> {
+        let mut users = lock(&self.users);
+        if let Some(user) = users.get(name) {
+            return Arc::clone(user);
+        }
+        let name = if users.len() < MOST_USERS {
+            name
+        } else {
+            "(others)"
+        };
+        let user = users.entry(name.into()).or_insert_with(|| {
+            Arc::new(User {
+                name: name.into(),
+                ..User::default()
+            })
+        });
+        Arc::clone(user)
+    }
+
+    /// The line that names this exit in a list.
+    pub(super) fn line(&self) -> String {
+        let scheme = self.config.scheme.as_str();
+        let (login, sessions) = match &self.config.access {
+            Access::Open => (String::new(), String::new()),
+            Access::Login { username, password } => (
+                format!("{}:{}@", escaped(username), escaped(password.expose())),
+                String::new(),
+            ),
+            Access::Gateway {
+                prefix,
+                password,
+                sessions,
+            } => (
+                format!(
+                    "{}{{session}}:{}@",
+                    escaped(prefix),
+                    escaped(password.expose())
+                ),
+                format!(" sessions={sessions}"),
+            ),
+        };
+        let (address, name) = (self.address, &self.name);
+        let line = format!(
+            "{scheme}://{login}{address} name={name}{sessions} {}",
+            self.config.attributes
+        );
+        line.trim_end().to_owned()
+    }
+
+    /// All numbers as they stand.
+    pub(super) fn stats(&self) -> ExitStats {
+        let users = lock(&self.users);
+        ExitStats {
+            name: self.name.to_string(),
+            address: self.address,
+            scheme: self.config.scheme.as_str().to_owned(),
+            behaviour: self.mood.borrow().to_string(),
+            connections: self.connections.load(Relaxed),
+            sockets: self.sockets.read(),
+            requests: self.requests.load(Relaxed),
+            in_flight: self.in_flight.read(),
+            handshakes: self.handshakes.load(Relaxed),
+            turned_away: self.turned_away.load(Relaxed),
+            unfinished: self.unfinished.load(Relaxed),
+            two_logins: self.two_logins.load(Relaxed),
+            names: self.names.load(Relaxed),
+            addresses: self.addresses.load(Relaxed),
+            logins: users
+                .values()
+                .map(|user| (user.name.to_string(), user.stats()))
+                .collect(),
+        }
+    }
+
+    /// Starts all numbers anew.
+    pub(super) fn reset(&self) {
+        for counter in [
+            &self.connections,
+            &self.requests,
+            &self.handshakes,
+            &self.turned_away,
+            &self.unfinished,
+            &self.two_logins,
+            &self.names,
+            &self.addresses,
+        ] {
+            counter.store(0, Relaxed);
+        }
+        self.in_flight.forget_peak();
+        self.sockets.forget_peak();
+        lock(&self.users).clear();
+    }
+
+    fn is_socks(&self) -> bool {
+        self.config.scheme == Scheme::Socks5
+    }
+}
+
+impl Page {
+    /// The page as an answer.
+    pub(super) fn reply(&self) -> Reply {
+        let status = self.status;
+        let mut reply = Reply::text(
+            status,
+            format!("<html><body>{status}: this is the exit's own page</body></html>\n"),
+        )
+        .field("Content-Type", "text/html");
+        if status == 407 {
+            reply = reply.field("Proxy-Authenticate", "Basic realm=\"lab\"");
+        }
+        if let Some(line) = &self.field {
+            reply.fields.push_str(line);
+            reply.fields.push_str("\r\n");
+        }
+        reply
+    }
+}
+
+/// The numbers of one login at one exit.
+#[derive(Default)]
+pub(super) struct User {
+    pub(super) name: Box<str>,
+    requests: AtomicU64,
+    in_flight: Gauge,
+    handshakes: AtomicU64,
+    sockets: Arc<Gauge>,
+}
+
+impl User {
+    fn stats(&self) -> LoginStats {
+        LoginStats {
+            requests: self.requests.load(Relaxed),
+            in_flight: self.in_flight.read(),
+            handshakes: self.handshakes.load(Relaxed),
+            sockets: self.sockets.read(),
+        }
+    }
+}
+
+/// What an exit counted. Peaks and counts are since the start or the last reset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExitStats {
+    /// As in `exits.txt`.
+    pub name: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// `http`, `https` or `socks5`.
+    pub scheme: String,
+    /// How it behaves, in a word ([`Behaviour`]).
+    pub behaviour: String,
+    /// Sockets accepted.
+    pub connections: u64,
+    /// Sockets from accept until the close is seen or made.
+    pub sockets: Level,
+    /// Requests that reached the origin's side, those in tunnels included.
+    pub requests: u64,
+    /// Such requests from head read until last byte written.
+    pub in_flight: Level,
+    /// CONNECT and SOCKS requests that opened a tunnel.
+    pub handshakes: u64,
+    /// Connections, handshakes and requests that were not served: behaviour or login.
+    pub turned_away: u64,
+    /// Requests whose answer was not written to its end, whoever's doing it was.
+    pub unfinished: u64,
+    /// Connections that carried more than one login. Must stay 0.
+    pub two_logins: u64,
+    /// SOCKS requests that named their target (address type 3).
+    pub names: u64,
+    /// SOCKS requests that gave an address (types 1 and 4).
+    pub addresses: u64,
+    /// By username, for all that sent one.
+    pub logins: BTreeMap<String, LoginStats>,
+}
+
+/// What an exit counted for one login.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoginStats {
+    /// As in [`ExitStats`].
+    pub requests: u64,
+    /// As in [`ExitStats`].
+    pub in_flight: Level,
+    /// As in [`ExitStats`].
+    pub handshakes: u64,
+    /// Sockets since the login was seen on them.
+    pub sockets: Level,
+}
+
+fn escaped(text: &str) -> impl std::fmt::Display + '_ {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC)
+}

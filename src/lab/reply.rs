@@ -1,0 +1,406 @@
+//! Answers: what is to be sent, as data, and the writing of it.
+//!
+//! A small answer is one write, head and body together. What is in flight is un-counted just
+//! *before* the last write: a client that has read the last byte may start its next request
+//! at once on another socket, and must never be seen with two where it had one. The error
+//! this leaves is a last piece of at most 64 KiB that is written but perhaps not yet read.
+
+use std::io::Write;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+
+use super::content;
+use super::wire::{Gone, Wire};
+
+/// Bodies go out in pieces of this size.
+const PIECE: u64 = 64 << 10;
+/// Slow bodies go out in pieces at least so far apart, where they are long enough.
+const TICK: Duration = Duration::from_millis(10);
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// 0: no head at all, the body is all there is.
+    pub(super) status: u16,
+    /// More header lines, each with its CR LF.
+    pub(super) fields: String,
+    pub(super) body: Body,
+    pub(super) framing: Framing,
+    /// Stop after so many bytes of the body.
+    pub(super) cut: Option<u64>,
+    pub(super) end: End,
+    /// Before the first byte.
+    pub(super) wait: Duration,
+    /// From the head's first byte to its last.
+    pub(super) slow_head: Duration,
+    pub(super) pace: Pace,
+    /// The head is filled up to so many bytes.
+    pub(super) head_size: usize,
+}
+
+/// What a body is made of.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// None, and no length either (204, 304).
+    None,
+    /// So many bytes that follow from host and target.
+    Content(u64),
+    /// These.
+    Bytes(Bytes),
+}
+
+impl Body {
+    fn size(&self) -> u64 {
+        match self {
+            Body::None => 0,
+            Body::Content(size) => *size,
+            Body::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+
+    fn append(&self, out: &mut Vec<u8>, seed: u64, from: u64, size: usize) {
+        match self {
+            Body::None => {}
+            Body::Content(_) => content::append(out, seed, from, size),
+            Body::Bytes(bytes) => {
+                let from = from as usize;
+                out.extend_from_slice(&bytes[from..from + size]);
+            }
+        }
+    }
+}
+
+/// How a body's end is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    Length,
+    Chunked,
+    /// By the close (HTTP/1.0).
+    Close,
+}
+
+/// How fast a body goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    Fast,
+    /// Spread evenly over so long, from the first piece to the last.
+    Over(Duration),
+    /// In pieces of `size` bytes, `gap` apart.
+    Pieces {
+        size: u64,
+        gap: Duration,
+    },
+}
+
+/// What comes after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The connection goes on.
+    Keep,
+    Close,
+    Reset,
+    /// Nothing more, until the peer goes.
+    Silence,
+    /// The connection seems to go on, but closes at the next request.
+    Stale,
+    /// More bytes, which belong to nothing.
+    Extra,
+}
+
+/// What is to be done with the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    Keep,
+    Close,
+    Reset,
+    Stale,
+}
+
+impl Reply {
+    /// A good answer with `body`.
+    pub(super) fn new(status: u16, body: Body) -> Reply {
+        Reply {
+            status,
+            fields: String::new(),
+            body,
+            framing: Framing::Length,
+            cut: None,
+            end: End::Keep,
+            wait: Duration::ZERO,
+            slow_head: Duration::ZERO,
+            pace: Pace::Fast,
+            head_size: 0,
+        }
+    }
+
+    /// 200 with `size` bytes.
+    pub(super) fn content(size: u64) -> Reply {
+        Reply::new(200, Body::Content(size))
+    }
+
+    /// A short text.
+    pub(super) fn text(status: u16, text: impl Into<Bytes>) -> Reply {
+        Reply::new(status, Body::Bytes(text.into()))
+    }
+
+    /// The status in words.
+    pub(super) fn status(status: u16) -> Reply {
+        match status {
+            100..=199 | 204 | 304 => Reply::new(status, Body::None),
+            _ => Reply::text(status, format!("{status} {}\n", reason(status))),
+        }
+    }
+
+    /// These bytes and nothing else.
+    pub(super) fn raw(bytes: impl Into<Bytes>, end: End) -> Reply {
+        let mut reply = Reply::text(0, bytes);
+        reply.end = end;
+        reply
+    }
+
+    /// With one more header line.
+    pub(super) fn field(mut self, name: &str, value: &str) -> Reply {
+        for part in [name, ": ", value, "\r\n"] {
+            self.fields.push_str(part);
+        }
+        self
+    }
+
+    /// With a body that stops after `sent` bytes, and then this.
+    pub(super) fn cut(mut self, sent: u64, end: End) -> Reply {
+        self.cut = Some(sent);
+        self.end = end;
+        self
+    }
+
+    /// Whether the answer, as it is meant, comes to its proper end.
+    fn is_whole(&self) -> bool {
+        self.cut.is_none() && !matches!(self.end, End::Reset | End::Silence)
+    }
+}
+
+/// What else the writing depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sending {
+    /// What bodies of the lab follow from.
+    pub(super) seed: u64,
+    /// The request was HEAD.
+    pub(super) head_only: bool,
+    /// The peer means to go on with the connection.
+    pub(super) persistent: bool,
+}
+
+impl Reply {
+    /// Writes the answer. `in_flight` is dropped when the answer is as good as written, or
+    /// after [`Finish::finished`] told it so.
+    pub(super) async fn send(
+        self,
+        wire: &mut Wire,
+        sending: Sending,
+        in_flight: impl Finish,
+    ) -> Result<After, Gone> {
+        let closes = !sending.persistent
+            || self.framing == Framing::Close
+            || matches!(self.end, End::Close | End::Reset);
+        if self.status > 0 {
+            self.head(&mut wire.out, closes);
+            if !self.slow_head.is_zero() {
+                self.trickle(wire).await?;
+            }
+        }
+        let mut in_flight = Some(in_flight);
+        self.write_body(wire, sending, closes, &mut in_flight)
+            .await?;
+        Ok(match self.end {
+            End::Silence => return Err(wire.until_gone().await),
+            End::Reset => After::Reset,
+            End::Stale => After::Stale,
+            _ if closes => After::Close,
+            _ => After::Keep,
+        })
+    }
+
+    async fn write_body(
+        &self,
+        wire: &mut Wire,
+        sending: Sending,
+        closes: bool,
+        in_flight: &mut Option<impl Finish>,
+    ) -> Result<(), Gone> {
+        let size = if sending.head_only {
+            0
+        } else {
+            self.body.size()
+        };
+        let until = self.cut.unwrap_or(size).min(size);
+        let (piece, gap) = self.pieces(until);
+        let mut at = 0;
+        loop {
+            let n = piece.min(until - at);
+            self.piece(&mut wire.out, sending, at, n);
+            at += n;
+            if at == until {
+                self.last(&mut wire.out, sending);
+                if self.is_whole() {
+                    in_flight.take().map(Finish::finished);
+                    if closes {
+                        wire.uncount();
+                    }
+                }
+                return wire.send().await;
+            }
+            wire.send().await?;
+            wire.pause(gap).await?;
+        }
+    }
+
+    /// Piece size and the time between two pieces.
+    fn pieces(&self, size: u64) -> (u64, Duration) {
+        match self.pace {
+            Pace::Over(time) if !time.is_zero() && size > 0 => {
+                let ticks = (time.as_millis() / TICK.as_millis()).max(1);
+                let pieces = u64::try_from(ticks).unwrap_or(u64::MAX).min(size);
+                let piece = size.div_ceil(pieces);
+                let gaps = u32::try_from(size.div_ceil(piece) - 1).unwrap_or(u32::MAX);
+                (piece.min(PIECE), time / gaps.max(1))
+            }
+            Pace::Fast | Pace::Over(_) => (PIECE, Duration::ZERO),
+            Pace::Pieces { size, gap } => (size, gap),
+        }
+    }
+
+    fn piece(&self, out: &mut Vec<u8>, sending: Sending, at: u64, n: u64) {
+        if n == 0 {
+            return;
+        }
+        let chunked = self.framing == Framing::Chunked;
+        if chunked {
+            let _ = write!(out, "{n:x}\r\n");
+        }
+        // A piece is at most the body or 64 KiB.
+        self.body.append(out, sending.seed, at, n as usize);
+        if chunked {
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    fn last(&self, out: &mut Vec<u8>, sending: Sending) {
+        if self.framing == Framing::Chunked && self.cut.is_none() && !sending.head_only {
+            out.extend_from_slice(b"0\r\n\r\n");
+        }
+        if self.end == End::Extra {
+            out.extend_from_slice(b"and this belongs to no answer\r\n");
+        }
+    }
+
+    fn head(&self, out: &mut Vec<u8>, closes: bool) {
+        let start = out.len();
+        let version = match self.framing {
+            Framing::Close => "1.0",
+            Framing::Length | Framing::Chunked => "1.1",
+        };
+        let status = self.status;
+        // Writing to memory does not fail.
+        let _ = write!(out, "HTTP/{version} {status} {}\r\n", reason(status));
+        match (&self.body, self.framing) {
+            (Body::None, _) | (_, Framing::Close) => {}
+            (body, Framing::Length) => {
+                let _ = write!(out, "Content-Length: {}\r\n", body.size());
+            }
+            (_, Framing::Chunked) => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        }
+        if !matches!(self.body, Body::None) && !self.fields.contains("Content-Type:") {
+            out.extend_from_slice(b"Content-Type: text/plain\r\n");
+        }
+        out.extend_from_slice(self.fields.as_bytes());
+        if closes && self.framing != Framing::Close {
+            out.extend_from_slice(b"Connection: close\r\n");
+        }
+        fill_up(out, start + self.head_size);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Sends the head byte by byte.
+    async fn trickle(&self, wire: &mut Wire) -> Result<(), Gone> {
+        let head = std::mem::take(&mut wire.out);
+        let gap = self.slow_head / u32::try_from(head.len()).unwrap_or(u32::MAX);
+        for byte in head {
+            wire.out.push(byte);
+            wire.send().await?;
+            wire.pause(gap).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What must hear that an answer is as good as written.
+pub(super) trait Finish {
+    /// It is.
+    fn finished(self);
+}
+
+impl Finish for () {
+    fn finished(self) {}
+}
+
+/// Appends header lines until the head, its empty line included, ends at `size`.
+fn fill_up(out: &mut Vec<u8>, size: usize) {
+    const FRAME: usize = "X-Fill: \r\n".len();
+    const LINE: usize = 4000;
+    while out.len() + FRAME + 2 < size {
+        let left = size - out.len() - 2;
+        // A rest that is too short for a line of its own goes into this one.
+        let line = if left < LINE + 2 * FRAME { left } else { LINE };
+        out.extend_from_slice(b"X-Fill: ");
+        out.resize(out.len() + line - FRAME, b'f');
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn reason(status: u16) -> &'static str {
+    StatusCode::from_u16(status)
+        .ok()
+        .and_then(|status| status.canonical_reason())
+        .unwrap_or("Unnamed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(reply: &Reply) -> String {
+        let mut out = Vec::new();
+        reply.head(&mut out, false);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_head_says_how_long_the_body_is() {
+        assert_eq!(
+            head(&Reply::content(5)),
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/plain\r\n\r\n"
+        );
+        assert_eq!(head(&Reply::status(204)), "HTTP/1.1 204 No Content\r\n\r\n");
+    }
+
+    #[test]
+    fn a_head_can_have_any_size() {
+        for size in [200, 4100, 4200, 20_000, 61_440, 5_000_000] {
+            let mut reply = Reply::content(5);
+            reply.head_size = size;
+            assert_eq!(head(&reply).len(), size);
+        }
+    }
+
+    #[test]
+    fn a_slow_body_goes_byte_by_byte_if_it_is_short_and_in_ticks_if_it_is_long() {
+        let mut reply = Reply::content(20);
+        reply.pace = Pace::Over(Duration::from_secs(2));
+        let (piece, gap) = reply.pieces(20);
+        assert_eq!((piece, gap.as_millis()), (1, 105));
+        let (piece, gap) = reply.pieces(2_000_000);
+        assert_eq!((piece, gap.as_millis()), (10_000, 10));
+    }
+}
