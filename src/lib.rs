@@ -4,4 +4,5 @@
 //! site). `ARCHITECTURE.md` has the map; imports go down the list below only.
 
 pub mod model;
+pub mod report;
 pub mod store;
