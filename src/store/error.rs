@@ -12,7 +12,7 @@ use bytesize::ByteSize;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The operating system said no.
-    #[error("cannot {doing} {}: {source}", file.display())]
+    #[error("{}cannot {doing} {}: {source}", full(source), file.display())]
     Io {
         /// What was tried: `create`, `write`, `rename` …
         doing: &'static str,
@@ -50,12 +50,20 @@ impl StoreError {
     pub fn is_full(&self) -> bool {
         match self {
             StoreError::LowSpace { .. } => true,
-            StoreError::Io { source, .. } => matches!(
-                source.kind(),
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-            ),
+            StoreError::Io { source, .. } => is_full(source),
         }
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+fn full(error: &io::Error) -> &'static str {
+    if is_full(error) { "disk full: " } else { "" }
 }
 
 #[cfg(test)]
@@ -69,7 +77,7 @@ mod tests {
         assert!(full.is_full());
         assert!(
             full.to_string()
-                .starts_with("cannot write out/.tmp/1.part: No space left")
+                .starts_with("disk full: cannot write out/.tmp/1.part: No space left")
         );
         let denied =
             StoreError::io("create", Path::new("x"))(io::ErrorKind::PermissionDenied.into());

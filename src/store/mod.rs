@@ -13,9 +13,10 @@ mod results_copy;
 mod space;
 mod template;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::model::Clock;
 
@@ -63,23 +64,37 @@ impl Store {
     /// Any of these fails. The text names the file and is meant for the user; nothing was
     /// fetched yet, so the run ends with a local failure.
     pub fn open(dir: &Path, options: OpenOptions) -> anyhow::Result<Store> {
+        if dir.is_file() {
+            bail!("{} is a file: --out needs a directory", dir.display());
+        }
         std::fs::create_dir_all(dir)
             .with_context(|| format!("cannot use {} as output directory", dir.display()))?;
-        let path = dir.join("results.jsonl");
-        let mut file = lock::open(&path)?;
+        let file = lock::open(&dir.join("results.jsonl"))?;
         let space = space::Space::new(dir, options.min_free);
         space.check()?;
         let bodies = Bodies::open(dir, space, options.clock)?;
+        let opened = Store::fill(dir, bodies.clone(), file, options);
+        if opened.is_err() {
+            bodies.close();
+        }
+        opened
+    }
+
+    fn fill(
+        dir: &Path,
+        bodies: Bodies,
+        mut file: File,
+        options: OpenOptions,
+    ) -> anyhow::Result<Store> {
         bodies.probe()?;
         let mut backup = None;
         if options.fresh {
-            (file, backup) = lock::set_aside(file, &path)?;
+            (file, backup) = lock::set_aside(file, &dir.join("results.jsonl"))?;
         }
-        let journal = Journal::open(dir, file, options.failed_before)?;
         Ok(Store {
             bodies,
             names: Names::new(options.name_template),
-            journal,
+            journal: Journal::open(dir, file, options.failed_before)?,
             backup,
             dir: dir.to_owned(),
         })

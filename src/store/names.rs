@@ -41,10 +41,12 @@ impl Names {
         if let Some(template) = &self.template {
             return format!("bodies/{}", template.render(job, ext));
         }
-        let hash = id_hash(&job.id);
-        let fan = match job.id_given {
-            false if is_hash(&job.id) => &job.id[..4],
-            _ => &hash[..4],
+        let hash;
+        let fan = if !job.id_given && is_hash(&job.id) {
+            &job.id[..4]
+        } else {
+            hash = id_hash(&job.id);
+            &hash[..4]
         };
         format!(
             "bodies/{}/{}/{}{ext}",

@@ -63,7 +63,7 @@ fn a_file_in_the_way_and_a_full_disk_are_named_before_anything_is_fetched() {
     let file = dir.path().join("file");
     std::fs::write(&file, "mine").unwrap();
     let error = format!("{:#}", Store::open(&file, options()).unwrap_err());
-    assert!(error.contains("file"), "{error}");
+    assert!(error.contains("is a file"), "{error}");
     let greedy = OpenOptions {
         min_free: u64::MAX,
         ..options()
@@ -73,6 +73,15 @@ fn a_file_in_the_way_and_a_full_disk_are_named_before_anything_is_fetched() {
         Store::open(&dir.path().join("out"), greedy).unwrap_err()
     );
     assert!(error.contains("--min-free"), "{error}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_left_without_our_temporary_one() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("bodies"), "in the way").unwrap();
+    let error = format!("{:#}", Store::open(dir.path(), options()).unwrap_err());
+    assert!(error.contains("bodies"), "{error}");
+    assert!(!dir.path().join(".tmp").exists());
 }
 
 #[test]
