@@ -1,0 +1,50 @@
+//! What only the scheduler and the sockets know when a run ends.
+
+use std::time::Duration;
+
+/// How an exit stood at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExitEnd {
+    /// Ceiling: leases it may ever hold.
+    pub cap: u32,
+    /// What health left of it.
+    pub cap_now: u32,
+    /// Most leases at one time.
+    pub peak: u32,
+    /// Most open sockets at one time, idle ones too.
+    pub peak_sockets: u32,
+    /// `healthy`, `limited`, `ejected`, `probation` or `evicted`.
+    pub state: &'static str,
+    /// Why it is not healthy.
+    pub reason: Option<String>,
+    /// The last thing that went wrong there, one line, no secret.
+    pub last_error: Option<String>,
+}
+
+/// How a group stood at the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupEnd {
+    /// Its name.
+    pub name: String,
+    /// Leases its exits may hold together.
+    pub cap: u32,
+    /// Most leases at one time.
+    pub peak: u32,
+}
+
+/// How the run stood at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunEnd {
+    /// In the order of the exits the tally was made for.
+    pub exits: Vec<ExitEnd>,
+    /// Groups with a cap.
+    pub groups: Vec<GroupEnd>,
+    /// Entries of the URL list.
+    pub entries: u64,
+    /// How long the run took.
+    pub wall: Duration,
+    /// Time in file calls, summed over tasks.
+    pub disk: Duration,
+    /// Why it ended before its list did, one line.
+    pub stopped: Option<String>,
+}

@@ -1,0 +1,22 @@
+//! What people read: the summary of a run, its files, and progress while it goes.
+//!
+//! `tally` folds attempts and records as they come, in memory that follows the exits and a
+//! bounded number of origins; `summary` is the finished result, which `table`, `csv` and
+//! JSON show. Nothing here decides anything. Only `progress` names indicatif.
+
+mod end;
+mod files;
+mod origins;
+mod progress;
+mod spent;
+mod summary;
+mod table;
+mod tally;
+
+pub use end::{ExitEnd, GroupEnd, RunEnd};
+pub use files::{write_files, write_whole};
+pub use origins::OriginRow;
+pub use progress::{LogWriter, Progress, ProgressMode, Screen, Snapshot};
+pub use spent::{Share, Spent, Stage};
+pub use summary::{Example, ExitFacts, ExitRow, FailureRow, GroupRow, Summary, Totals};
+pub use tally::{Counts, Mark, Tally, Tried};

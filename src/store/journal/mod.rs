@@ -1,0 +1,212 @@
+//! `results.jsonl`: one line per record, append-only; the truth of a run and of the next.
+//!
+//! Owns the file, its index by id, and (in `resume`) what an entry of the list needs in
+//! view of both. Records are buffered by [`Journal::append`] and written by
+//! [`Journal::flush`], once per turn of the engine's loop, as one write of whole lines. A
+//! write that fails is taken back, so every line of the file is a record.
+
+mod index;
+mod load;
+mod resume;
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::Context;
+
+use super::StoreError;
+use crate::model::{Outcome, Record};
+use index::{Entry, Index};
+
+pub use load::Loaded;
+pub use resume::{Decision, FailedBefore, Twin};
+
+/// Buffered bytes that are written without waiting for [`Journal::flush`].
+const BUFFER: usize = 256 << 10;
+
+/// The journal of one output directory.
+#[derive(Debug)]
+pub struct Journal {
+    dir: PathBuf,
+    path: PathBuf,
+    /// Holds the directory's lock while it is open.
+    file: File,
+    /// Length of the file.
+    written: u64,
+    /// Whole lines that follow it.
+    buffer: Vec<u8>,
+    index: Index,
+    /// Refusals of earlier runs, by hash of id and line.
+    refused: HashSet<u64>,
+    under_way: HashMap<u64, resume::UnderWay>,
+    failed_before: FailedBefore,
+    loaded: Loaded,
+}
+
+/// What the journal holds of one id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    /// The id's last record that is not a refusal.
+    pub record: Record,
+    /// How many records of earlier runs end the same way and were not matched by an entry of
+    /// this run's list yet.
+    pub records: u32,
+    entry: Entry,
+}
+
+impl Journal {
+    /// Reads what earlier runs left in `file`, which is `results.jsonl` of `dir`, locked.
+    ///
+    /// # Errors
+    /// The file cannot be read or cut, or is no journal.
+    pub(super) fn open(
+        dir: &Path,
+        file: File,
+        failed_before: FailedBefore,
+    ) -> anyhow::Result<Journal> {
+        let path = dir.join("results.jsonl");
+        let mut index = Index::default();
+        let mut refused = HashSet::new();
+        let (loaded, end) = load::read(&file, |offset, entry| match entry.outcome {
+            Outcome::Refused => {
+                refused.insert(resume::refusal_key(&index, &entry.id, entry.line));
+            }
+            outcome => index.load(index.key(&*entry.id), offset, outcome),
+        })
+        .with_context(|| format!("cannot resume from {}", path.display()))?;
+        if loaded.torn_bytes > 0 {
+            file.set_len(end)
+                .with_context(|| format!("cannot cut the torn end off {}", path.display()))?;
+        }
+        Ok(Journal {
+            dir: dir.to_owned(),
+            path,
+            file,
+            written: end,
+            buffer: Vec::new(),
+            index,
+            refused,
+            under_way: HashMap::new(),
+            failed_before,
+            loaded,
+        })
+    }
+
+    /// What opening found; torn or malformed lines deserve a warning.
+    pub fn loaded(&self) -> Loaded {
+        self.loaded
+    }
+
+    /// Adds a record. An ok record's body has its final name by now.
+    ///
+    /// # Errors
+    /// The buffer was full and could not be written; see [`Journal::flush`].
+    pub fn append(&mut self, record: &Record) -> Result<(), StoreError> {
+        let what = self.what_of(&record.id);
+        self.put(record, what)
+    }
+
+    fn put(&mut self, record: &Record, what: u32) -> Result<(), StoreError> {
+        let start = self.buffer.len();
+        if let Err(error) = serde_json::to_writer(&mut self.buffer, record) {
+            self.buffer.truncate(start);
+            return Err(StoreError::io("write a record to", &self.path)(
+                error.into(),
+            ));
+        }
+        self.buffer.push(b'\n');
+        if record.outcome != Outcome::Refused {
+            let offset = self.written + start as u64;
+            let key = self.index.key(&*record.id);
+            let entry = Entry::settled(offset, record.outcome, what);
+            self.index.set(key, entry);
+        }
+        match self.buffer.len() {
+            0..BUFFER => Ok(()),
+            _ => self.flush(),
+        }
+    }
+
+    /// Writes all buffered records.
+    ///
+    /// # Errors
+    /// The disk refused. Nothing of the batch is in the file then, and it stays buffered.
+    pub fn flush(&mut self) -> Result<(), StoreError> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = self.file.write_all(&self.buffer) {
+            // Should this fail too, the half line is cut off by the next run.
+            let _ = self.file.set_len(self.written);
+            return Err(StoreError::io("write", &self.path)(error));
+        }
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// The last record of `id`, read back from the file. `None` too where the file no longer
+    /// holds a record of this id at the place it was.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn lookup(&self, id: &str) -> Result<Option<Past>, StoreError> {
+        let Some(entry) = self.index.get(self.index.key(id)) else {
+            return Ok(None);
+        };
+        let line = self.line_at(entry.offset())?;
+        let record = serde_json::from_slice::<Record>(&line).ok();
+        Ok(record.filter(|record| record.id == id).map(|record| Past {
+            record,
+            records: entry.unmatched,
+            entry,
+        }))
+    }
+
+    /// Whether `record` is ok and its file is there with the size it had.
+    pub fn is_stored(&self, record: &Record) -> bool {
+        let (Outcome::Ok, Some(file), Some(bytes)) = (record.outcome, &record.file, record.bytes)
+        else {
+            return false;
+        };
+        let inside = Path::new(file)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        inside
+            && std::fs::metadata(self.dir.join(file))
+                .is_ok_and(|meta| meta.is_file() && meta.len() == bytes)
+    }
+
+    fn line_at(&self, offset: u64) -> Result<Vec<u8>, StoreError> {
+        if let Some(at) = offset.checked_sub(self.written) {
+            let at = usize::try_from(at).unwrap_or(usize::MAX);
+            let rest = self.buffer.get(at..).unwrap_or_default();
+            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            return Ok(rest[..end].to_vec());
+        }
+        let mut line = Vec::new();
+        let mut block = [0; 2048];
+        loop {
+            let read = self
+                .file
+                .read_at(&mut block, offset + line.len() as u64)
+                .map_err(StoreError::io("read", &self.path))?;
+            let part = &block[..read];
+            match memchr::memchr(b'\n', part) {
+                Some(end) => line.extend_from_slice(&part[..end]),
+                None if read > 0 => {
+                    line.extend_from_slice(part);
+                    continue;
+                }
+                None => {}
+            }
+            return Ok(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! The output directory: bodies, their names, and the journal of what is done.
+//!
+//! One run owns a directory, by a lock on `results.jsonl`. Order on success: temporary file,
+//! rename, record; so a record never names a file that is not whole, and what is not
+//! recorded is fetched again. What a job is and whether it went well is decided elsewhere.
+
+mod bodies;
+mod error;
+mod journal;
+mod lock;
+mod names;
+mod results_copy;
+mod space;
+mod template;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::model::Clock;
+
+pub use bodies::{Bodies, Finished, TempBody};
+pub use error::StoreError;
+pub use journal::{Decision, FailedBefore, Journal, Loaded, Past, Twin};
+pub use names::Names;
+pub use results_copy::{CopyError, ResultsCopy};
+pub use template::NameTemplate;
+
+/// How a directory is opened.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Move an earlier journal aside and fetch everything again.
+    pub fresh: bool,
+    /// What becomes of jobs that failed in an earlier run.
+    pub failed_before: FailedBefore,
+    /// Bytes that must stay free; 0 asks for nothing.
+    pub min_free: u64,
+    /// The user's form of file names.
+    pub name_template: Option<NameTemplate>,
+    /// Times the disk.
+    pub clock: Clock,
+}
+
+/// The output directory of one run.
+#[derive(Debug)]
+pub struct Store {
+    /// Temporary and final body files; clones go into the fetch tasks.
+    pub bodies: Bodies,
+    /// Where each body goes.
+    pub names: Names,
+    /// What is done and what is under way.
+    pub journal: Journal,
+    /// Where `fresh` moved the earlier journal.
+    pub backup: Option<PathBuf>,
+    dir: PathBuf,
+}
+
+impl Store {
+    /// Makes `dir` if need be, takes its lock, makes sure that it can be written and has
+    /// room, clears stale temporary files and reads the journal.
+    ///
+    /// # Errors
+    /// Any of these fails. The text names the file and is meant for the user; nothing was
+    /// fetched yet, so the run ends with a local failure.
+    pub fn open(dir: &Path, options: OpenOptions) -> anyhow::Result<Store> {
+        if dir.is_file() {
+            bail!("{} is a file: --out needs a directory", dir.display());
+        }
+        std::fs::create_dir_all(dir)
+            .with_context(|| format!("cannot use {} as output directory", dir.display()))?;
+        let file = lock::open(&dir.join("results.jsonl"))?;
+        let space = space::Space::new(dir, options.min_free);
+        space.check()?;
+        let bodies = Bodies::open(dir, space, options.clock)?;
+        let opened = Store::fill(dir, bodies.clone(), file, options);
+        if opened.is_err() {
+            bodies.close();
+        }
+        opened
+    }
+
+    fn fill(
+        dir: &Path,
+        bodies: Bodies,
+        mut file: File,
+        options: OpenOptions,
+    ) -> anyhow::Result<Store> {
+        bodies.probe()?;
+        let mut backup = None;
+        if options.fresh {
+            (file, backup) = lock::set_aside(file, &dir.join("results.jsonl"))?;
+        }
+        Ok(Store {
+            bodies,
+            names: Names::new(options.name_template),
+            journal: Journal::open(dir, file, options.failed_before)?,
+            backup,
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// The output directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Writes what is still buffered, takes the temporary directory away and gives the lock back.
+    ///
+    /// # Errors
+    /// The last records could not be written.
+    pub fn close(mut self) -> Result<(), StoreError> {
+        let flushed = self.journal.flush();
+        self.bodies.close();
+        flushed
+    }
+}
+
+/// A clock for tests; what it shows does not matter there.
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests of file calls need some clock"
+)]
+fn test_clock() -> Clock {
+    Clock::new(std::time::Instant::now(), std::time::Duration::ZERO)
+}
+
+/// A GET of `http://o.test/ID`, the id counted as generated.
+#[cfg(test)]
+fn test_job(id: &str) -> crate::model::Job {
+    let mut url = url::Url::parse("http://o.test/").unwrap();
+    url.set_path(id);
+    crate::model::Job {
+        id: id.into(),
+        id_given: false,
+        line: 1,
+        method: http::Method::GET,
+        url,
+        listed: None,
+        authorization: None,
+        headers: None,
+        body: None,
+        extra: None,
+    }
+}
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;
