@@ -3,4 +3,5 @@
 //! Concurrency belongs to the exit (the proxy identity), request rate to the origin (the
 //! site). `ARCHITECTURE.md` has the map; imports go down the list below only.
 
+pub mod input;
 pub mod model;
