@@ -2,12 +2,19 @@
 
 use std::borrow::Cow;
 
+mod download;
 pub mod format;
+pub mod headers;
 mod lines;
+mod list;
+mod mask;
 mod rows;
+pub mod source;
 mod table;
+mod target;
 
 pub use format::ListFormat;
+pub use source::ListSource;
 
 /// Why an entry cannot be used: one line that completes "line 7 ...", without any secret.
-pub(crate) type Reason = Cow<'static, str>;
+pub type Reason = Cow<'static, str>;
