@@ -4,3 +4,4 @@
 //! site). `ARCHITECTURE.md` has the map; imports go down the list below only.
 
 pub mod model;
+pub mod schedule;
