@@ -1,0 +1,309 @@
+//! The health of all exits together: what one attempt's end means for its exit and the pool.
+//!
+//! Owns the exits' [`Health`], the pool's usual fault rate and share of 429s, panic and the end, and
+//! keeps them in step: a good answer through one exit ends a panic and gives all of them hope.
+//! Leaves to `blame` and `split` what is charged, and to the pool of exits who is picked.
+//!
+//! The scheduler asks [`Fleet::gate`] before each pick and calls [`Fleet::started`] after it, tells
+//! each end with one of `good`, `fault`, `congested`, `neutral` or `evict`, and calls
+//! [`Fleet::wake`] when an exit's [`Fleet::changes_at`] has come. After each of these it reads the
+//! exit's `cap` and `usable_at` anew.
+
+use std::time::Duration;
+
+use rand::Rng;
+
+use crate::model::Time;
+
+use super::health::{
+    Change, Charge, Ejection, Health, Odds, Proven, Reason, Span, State, Throttled,
+};
+use super::last_hope::{Failed, LastHope, Usable};
+use super::panic_mode::{Gate, Panic};
+use super::split::{Counter, Evidence, PoolRate, Share};
+
+/// Per answer; halves the pool's count of 429s over 1,000 answers.
+const THROTTLE_KEEP: f32 = 0.999_307_1;
+
+/// All exits' health.
+#[derive(Debug)]
+pub struct Fleet {
+    exits: Vec<Member>,
+    rate: PoolRate,
+    throttled: f32,
+    answers: f32,
+    panic: Panic,
+    hope: LastHope,
+    /// Exits that statistics took out of use, for now or for good.
+    out: u32,
+    /// Exits that are final failures for reasons of their own (credentials, interception).
+    unfit: u32,
+    /// Exits in no rest: healthy, limited or on probation.
+    up: u32,
+}
+
+#[derive(Debug)]
+struct Member {
+    health: Health,
+    failed: Failed,
+}
+
+/// An unclear fault, for [`Fleet::weigh`].
+#[derive(Clone, Copy, Debug)]
+pub struct Unclear<'a> {
+    /// The exit it came through.
+    pub exit: u32,
+    /// The origin it may be the fault of.
+    pub origin: u32,
+    /// That origin's record without this event.
+    pub record: &'a Counter,
+    /// Another exit had a good answer there in the last minute.
+    pub answered_elsewhere: bool,
+    /// The exit said nothing of its own: see [`super::blame::is_mute`].
+    pub mute: bool,
+}
+
+impl Fleet {
+    /// Exits with these ceilings, all healthy. `no_exit_timeout`: how long the run waits while
+    /// none is usable.
+    pub fn new(ceilings: impl IntoIterator<Item = u32>, no_exit_timeout: Duration) -> Fleet {
+        let member = |ceiling| Member {
+            health: Health::new(ceiling),
+            failed: Failed::default(),
+        };
+        let exits: Vec<Member> = ceilings.into_iter().map(member).collect();
+        let count = exits.len() as u32;
+        Fleet {
+            exits,
+            rate: PoolRate::default(),
+            throttled: 0.0,
+            answers: 0.0,
+            panic: Panic::default(),
+            hope: LastHope::new(count, no_exit_timeout),
+            out: 0,
+            unfit: 0,
+            up: count,
+        }
+    }
+
+    /// One exit's health, to read.
+    pub fn health(&self, exit: u32) -> &Health {
+        &self.exits[exit as usize].health
+    }
+
+    /// How many attempts the exit may carry now.
+    pub fn cap(&self, exit: u32, now: Time) -> u32 {
+        self.health(exit).cap(now)
+    }
+
+    /// From when on the exit may be given one; `None`: never again.
+    pub fn usable_at(&self, exit: u32) -> Option<Time> {
+        self.health(exit).usable_at()
+    }
+
+    /// When time alone changes the exit's cap or usability next.
+    pub fn changes_at(&self, exit: u32, now: Time) -> Option<Time> {
+        self.health(exit).changes_at(now)
+    }
+
+    /// Exits that are not evicted.
+    pub fn left(&self) -> u32 {
+        self.hope.left()
+    }
+
+    /// Whether a lease may be given out now.
+    pub fn gate(&mut self, now: Time) -> Gate {
+        self.note_usable(now);
+        self.panic.gate(self.left(), now)
+    }
+
+    /// Whether the pool is in panic.
+    pub fn panics(&self) -> bool {
+        self.panic.is_on()
+    }
+
+    /// A lease was given out.
+    pub fn started(&mut self, now: Time) {
+        if self.gate(now) == Gate::Probe {
+            self.panic.probe_started();
+        }
+    }
+
+    /// The time [`Fleet::changes_at`] told has come.
+    pub fn wake(&mut self, exit: u32, now: Time) -> Change {
+        self.change(exit, now, |health| health.wake(now))
+    }
+
+    /// How much of an unclear fault the exit carries. Call it once per fault, before
+    /// [`Fleet::fault`]: it also notes where the exit's unclear faults come from.
+    pub fn weigh(&mut self, fault: Unclear<'_>) -> Share {
+        let p0 = self.rate.p0();
+        let health = &mut self.exits[fault.exit as usize].health;
+        health.unclear_at(fault.origin);
+        let evidence = if fault.answered_elsewhere || health.fails_everywhere() {
+            Evidence::AgainstExit
+        } else if fault.mute && health.proven() == Proven::Nothing {
+            Evidence::NeverWorked
+        } else {
+            Evidence::None
+        };
+        Share::of_unclear(health.record(), fault.record, p0, evidence)
+    }
+
+    /// An answer of an origin came through the exit; it proves at least this much.
+    pub fn good(&mut self, exit: u32, proves: Proven, span: Span) -> Change {
+        self.rate.record(0.0);
+        self.panic.good(span.now);
+        self.hope.good(span.now);
+        let odds = self.odds();
+        self.change(exit, span.now, |health| {
+            health.proves(proves);
+            health.good(odds, span)
+        })
+    }
+
+    /// Whether that answer was a 429. An exit that gets far more of them than others is halved.
+    pub fn answered(&mut self, exit: u32, throttled: Throttled, span: Span) -> Change {
+        self.answers = self.answers * THROTTLE_KEEP + 1.0;
+        self.throttled *= THROTTLE_KEEP;
+        if throttled == Throttled::Yes {
+            self.throttled += 1.0;
+        }
+        let share = self.throttled / self.answers;
+        self.change(exit, span.now, |health| {
+            health.answered(throttled, share, span)
+        })
+    }
+
+    /// A fault of which the exit carries `share`.
+    pub fn fault(&mut self, exit: u32, share: Share, span: Span, rng: &mut impl Rng) -> Change {
+        self.rate.record(share.exit);
+        let probe = self.is_probe(exit, span);
+        if probe && share.is_mostly_exit() {
+            self.hope
+                .probe_failed(&mut self.exits[exit as usize].failed);
+        }
+        let charge = Charge {
+            share,
+            odds: self.odds(),
+            ejection: self.ejection(),
+        };
+        let cap = self.cap(exit, span.now);
+        let change = self.change(exit, span.now, |health| health.fault(charge, span, rng));
+        if self.panic.is_probe(span.dispatched) {
+            self.panic.probe_failed(span.now);
+        }
+        if change == Change::Spared {
+            self.panic.withheld(span.now);
+        }
+        self.note_usable(span.now);
+        match change {
+            // It was spared before: no news.
+            Change::Spared if cap == 1 => Change::None,
+            other => other,
+        }
+    }
+
+    /// The exit refused with this many in flight, itself included.
+    pub fn congested(&mut self, exit: u32, in_flight: u32, span: Span) -> Change {
+        self.neutral(span);
+        self.change(exit, span.now, |health| health.congested(in_flight, span))
+    }
+
+    /// The attempt said nothing about its exit: cancelled, local, the pair's affair.
+    pub fn neutral(&mut self, span: Span) {
+        if self.panic.is_probe(span.dispatched) {
+            self.panic.probe_void();
+        }
+    }
+
+    /// The exit can never be used.
+    pub fn evict(&mut self, exit: u32, why: &'static str, span: Span) -> Change {
+        self.neutral(span);
+        self.change(exit, span.now, |health| health.evict(Reason::Unfit(why)))
+    }
+
+    /// The last charge of `share` to the exit turned out to be the origin's.
+    pub fn pardon(&mut self, exit: u32, share: Share) {
+        let odds = self.odds();
+        self.exits[exit as usize].health.pardon(share, odds);
+    }
+
+    /// Whether the run is over for want of exits.
+    pub fn is_over(&self, now: Time) -> bool {
+        self.hope.is_over(now)
+    }
+
+    /// When it will be if no exit becomes usable before.
+    pub fn over_at(&self) -> Option<Time> {
+        self.hope.over_at()
+    }
+
+    fn odds(&self) -> Odds {
+        Odds::new(self.rate.p0())
+    }
+
+    fn ejection(&self) -> Ejection {
+        Panic::ejection(self.exits.len() as u32 - self.unfit, self.out)
+    }
+
+    fn is_probe(&self, exit: u32, span: Span) -> bool {
+        self.health(exit).is_probe(span) || self.panic.is_probe(span.dispatched)
+    }
+
+    /// Lets `event` happen to the exit and keeps the pool's counts in step with its state.
+    fn change(
+        &mut self,
+        exit: u32,
+        now: Time,
+        event: impl FnOnce(&mut Health) -> Change,
+    ) -> Change {
+        let member = &mut self.exits[exit as usize];
+        let before = Standing::of(&member.health);
+        let change = event(&mut member.health);
+        let after = Standing::of(&member.health);
+        if change == Change::Evicted {
+            self.hope.evicted(&member.failed);
+        }
+        self.up = self.up + after.up - before.up;
+        self.out = self.out + after.out - before.out;
+        self.unfit = self.unfit + after.unfit - before.unfit;
+        self.note_usable(now);
+        change
+    }
+
+    fn note_usable(&mut self, now: Time) {
+        let shut = matches!(self.panic.gate(self.left(), now), Gate::Shut(_));
+        let usable = if self.up == 0 || shut {
+            Usable::None
+        } else {
+            Usable::Some
+        };
+        self.hope.usable(usable, now);
+    }
+}
+
+/// What one exit adds to each count of the pool, 0 or 1.
+#[derive(Clone, Copy)]
+struct Standing {
+    up: u32,
+    out: u32,
+    unfit: u32,
+}
+
+impl Standing {
+    fn of(health: &Health) -> Standing {
+        let (up, out, unfit) = match (health.state(), health.reason()) {
+            (State::Healthy | State::Limited, _) => (1, 0, 0),
+            // Not yet shown to work: it still counts as taken out.
+            (State::Probation, _) => (1, 1, 0),
+            (State::Ejected, _) => (0, 1, 0),
+            (State::Evicted, Reason::NeverRecovered) => (0, 1, 0),
+            (State::Evicted, _) => (0, 0, 1),
+        };
+        Standing { up, out, unfit }
+    }
+}
+
+#[cfg(test)]
+mod tests;

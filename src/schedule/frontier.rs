@@ -1,0 +1,312 @@
+//! The frontier: every origin with its waiting jobs, each in exactly one place (ALGORITHMS 7).
+//!
+//! Owns: where an origin stands. `Ready` (its budget allows a start: lists by attempts in
+//! flight, first in first out, so a stalled origin holds few slots while others have work),
+//! `Delayed` (by instant), `Parked` (its in-flight bound is reached), `Misfit` (its budget
+//! allows a start, but its jobs have tried every exit that is free), `Closed` (its jobs are
+//! given up), `Idle` (no job waits). Leaves to others: what the place should be (`site`),
+//! which exit (`pool`).
+//!
+//! Invariant: whatever changes a site is followed by [`Frontier::settle`], so a place is
+//! always the one that `site` asks for; only time makes it stale, and the alarms name when.
+//! All jobs are in memory: the scheduler bounds how many it asks for.
+
+use std::collections::HashMap;
+
+use crate::model::{Origin, Time};
+
+use super::alarms::Alarms;
+use super::lists::{Ladder, Links, List};
+use super::site::{Site, Wish};
+use super::work::Work;
+
+/// Index of an origin. Its slot is used again once the origin is forgotten, which never
+/// happens while a job waits or an attempt is in flight there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SiteIx(u32);
+
+impl SiteIx {
+    /// As rules know an origin.
+    pub(super) fn number(self) -> u32 {
+        self.0
+    }
+
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where an origin stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    #[default]
+    Idle,
+    Ready {
+        /// Attempts in flight when it was filed: its rung.
+        in_flight: u32,
+    },
+    Delayed,
+    Parked,
+    Misfit,
+    Closed,
+}
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(super) struct Frontier {
+    sites: Vec<Site>,
+    spare: Vec<SiteIx>,
+    by_origin: HashMap<Origin, SiteIx>,
+    links: Links,
+    ready: Ladder,
+    misfits: List,
+    closed: List,
+    /// When a delayed origin, or a misfit, is looked at again.
+    wakes: Alarms,
+    /// When an origin without jobs may be forgotten. Wakes nobody.
+    rests: Alarms,
+    jobs: usize,
+    startable: usize,
+}
+
+impl Frontier {
+    /// The site of `origin`, made by `make` where there is none.
+    pub(super) fn open(&mut self, origin: Origin, make: impl FnOnce(Origin) -> Site) -> SiteIx {
+        if let Some(&site) = self.by_origin.get(&origin) {
+            return site;
+        }
+        let site = make(origin.clone());
+        let index = match self.spare.pop() {
+            Some(index) => {
+                self.sites[index.index()] = site;
+                index
+            }
+            None => {
+                self.sites.push(site);
+                SiteIx(self.sites.len() as u32 - 1)
+            }
+        };
+        self.by_origin.insert(origin, index);
+        index
+    }
+
+    /// What is known of an origin.
+    pub(super) fn site(&self, site: SiteIx) -> &Site {
+        &self.sites[site.index()]
+    }
+
+    /// The same, to be changed; to be followed by [`Frontier::settle`].
+    pub(super) fn site_mut(&mut self, site: SiteIx) -> &mut Site {
+        &mut self.sites[site.index()]
+    }
+
+    /// All origins that are remembered.
+    pub(super) fn all(&self) -> impl Iterator<Item = SiteIx> {
+        (0..self.sites.len() as u32).map(SiteIx)
+    }
+
+    /// Jobs that wait.
+    pub(super) fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    /// Jobs that wait for nothing but an exit.
+    pub(super) fn startable(&self) -> usize {
+        self.startable
+    }
+
+    /// Files a job under its origin.
+    pub(super) fn file(&mut self, site: SiteIx, work: Box<Work>, now: Time) {
+        self.jobs += 1;
+        self.sites[site.index()].queue.push(work, now);
+        self.settle(site, now);
+    }
+
+    /// A job has left the queue of an origin.
+    pub(super) fn taken(&mut self) {
+        self.jobs -= 1;
+    }
+
+    /// Moves an origin to the place that it asks for now.
+    pub(super) fn settle(&mut self, site: SiteIx, now: Time) {
+        let wish = self.sites[site.index()].wish(now);
+        let same_rung = Place::Ready {
+            in_flight: self.sites[site.index()].in_flight,
+        };
+        if wish == Wish::Start && self.sites[site.index()].place == same_rung {
+            // It keeps its turn.
+            self.count_startable(site, true);
+            return;
+        }
+        self.leave(site);
+        match wish {
+            Wish::Nothing => self.rest(site, now),
+            Wish::GiveUp => self.enter_list(site, Place::Closed),
+            Wish::Land => self.sites[site.index()].place = Place::Parked,
+            Wish::At(at) => {
+                self.sites[site.index()].place = Place::Delayed;
+                self.wakes.set(site.0, at);
+            }
+            Wish::Start => {
+                self.ready
+                    .push(&mut self.links, site.0, self.sites[site.index()].in_flight);
+                self.sites[site.index()].place = same_rung;
+            }
+        }
+        self.count_startable(site, wish == Wish::Start);
+    }
+
+    /// The origin whose turn it is.
+    pub(super) fn first_ready(&self) -> Option<SiteIx> {
+        self.ready.first().map(SiteIx)
+    }
+
+    /// None of the free exits fits: the origin steps aside until `wake` or until told.
+    pub(super) fn set_aside(&mut self, site: SiteIx, wake: Time) {
+        self.leave(site);
+        self.enter_list(site, Place::Misfit);
+        self.wakes.set(site.0, wake);
+    }
+
+    /// The misfit that waits longest.
+    pub(super) fn first_misfit(&self) -> Option<SiteIx> {
+        self.misfits.first().map(SiteIx)
+    }
+
+    /// How many misfits there are.
+    pub(super) fn misfits(&self) -> u32 {
+        self.misfits.len()
+    }
+
+    /// Lets the next misfit be the first.
+    pub(super) fn turn_misfit(&mut self, site: SiteIx) {
+        self.misfits.remove(&mut self.links, site.0);
+        self.misfits.push(&mut self.links, site.0);
+    }
+
+    /// An origin whose jobs are to be given up.
+    pub(super) fn first_closed(&self) -> Option<SiteIx> {
+        self.closed.first().map(SiteIx)
+    }
+
+    /// When the next origin's instant comes.
+    pub(super) fn next_wake(&self) -> Option<Time> {
+        self.wakes.first()
+    }
+
+    /// Moves the origins whose instant has come, and forgets those at rest.
+    pub(super) fn wake(&mut self, now: Time) {
+        while let Some(index) = self.wakes.due(now) {
+            self.settle(SiteIx(index), now);
+        }
+        while let Some(index) = self.rests.due(now) {
+            self.forget(SiteIx(index));
+        }
+    }
+
+    /// Takes out every waiting job.
+    pub(super) fn drain(&mut self, now: Time) -> Vec<Box<Work>> {
+        let mut jobs = Vec::with_capacity(self.jobs);
+        for site in self.all() {
+            while let Some(work) = self.sites[site.index()].queue.take_any() {
+                jobs.push(work);
+            }
+            if self.sites[site.index()].place != Place::Idle {
+                self.settle(site, now);
+            }
+        }
+        self.jobs = 0;
+        jobs
+    }
+
+    fn leave(&mut self, site: SiteIx) {
+        let place = std::mem::take(&mut self.sites[site.index()].place);
+        match place {
+            Place::Idle => self.rests.cancel(site.0),
+            Place::Ready { in_flight } => {
+                self.ready.remove(&mut self.links, site.0, in_flight);
+            }
+            Place::Delayed => self.wakes.cancel(site.0),
+            Place::Parked => {}
+            Place::Misfit => {
+                self.misfits.remove(&mut self.links, site.0);
+                self.wakes.cancel(site.0);
+            }
+            Place::Closed => self.closed.remove(&mut self.links, site.0),
+        }
+    }
+
+    fn enter_list(&mut self, site: SiteIx, place: Place) {
+        let list = match place {
+            Place::Misfit => &mut self.misfits,
+            _ => &mut self.closed,
+        };
+        list.push(&mut self.links, site.0);
+        self.sites[site.index()].place = place;
+    }
+
+    /// No job waits: the origin is forgotten once nothing about it is worth remembering.
+    fn rest(&mut self, site: SiteIx, now: Time) {
+        let here = &self.sites[site.index()];
+        if here.in_flight > 0 {
+            return;
+        }
+        match here.rests_at() {
+            Some(at) if at <= now => self.forget(site),
+            Some(at) => self.rests.set(site.0, at),
+            None => {}
+        }
+    }
+
+    fn forget(&mut self, site: SiteIx) {
+        let here = &mut self.sites[site.index()];
+        self.startable -= here.startable;
+        here.startable = 0;
+        if self.by_origin.remove(&here.origin).is_some() {
+            self.spare.push(site);
+        }
+    }
+
+    fn count_startable(&mut self, site: SiteIx, ready: bool) {
+        let here = &mut self.sites[site.index()];
+        let now = match ready {
+            true if here.budget.is_unlimited() => here.queue.ripe(),
+            true => 1,
+            false => 0,
+        };
+        self.startable = self.startable + now - here.startable;
+        here.startable = now;
+    }
+
+    /// Panics if an origin is not in exactly the place it must be in. For tests; O(origins).
+    pub(super) fn check(&self, now: Time) {
+        let mut jobs = 0;
+        let mut startable = 0;
+        let (mut misfits, mut closed) = (0, 0);
+        for index in self.all() {
+            let site = self.site(index);
+            if self.by_origin.get(&site.origin) != Some(&index) {
+                assert_eq!(site.queue.len(), 0, "a forgotten origin has jobs");
+                continue;
+            }
+            jobs += site.queue.len();
+            startable += site.startable;
+            misfits += u32::from(site.place == Place::Misfit);
+            closed += u32::from(site.place == Place::Closed);
+            let fits = match (site.wish(now), site.place) {
+                (Wish::Nothing, place) => place == Place::Idle,
+                (Wish::Land, place) => place == Place::Parked,
+                (Wish::GiveUp, place) => place == Place::Closed,
+                (Wish::At(_), place) => place == Place::Delayed,
+                (Wish::Start, Place::Ready { in_flight }) => in_flight == site.in_flight,
+                // Time has passed that `wake` has not been told of.
+                (Wish::Start, place) => matches!(place, Place::Misfit | Place::Delayed),
+            };
+            assert!(fits, "{} in {:?}, wants {:?}", site.origin, site.place, site.wish(now));
+        }
+        assert_eq!(self.jobs, jobs);
+        assert_eq!(self.startable, startable);
+        assert_eq!(self.misfits.len(), misfits);
+        assert_eq!(self.closed.len(), closed);
+    }
+}

@@ -1,0 +1,189 @@
+//! One origin's view of the exits: who had good answers here lately, who is not welcome
+//! (ALGORITHMS sections 1 and 4).
+//!
+//! Owns the pair hold-off (this exit at this origin) and the witnesses: exits with a good answer in
+//! the last minute, by which other exits are judged. Leaves to the scheduler to keep held-off exits
+//! out of the pick. Four witnesses are enough for every question asked ("at least three
+//! others"), so an origin needs no table of all exits.
+
+use std::time::Duration;
+
+use crate::model::Time;
+
+/// Good answers are evidence for this long.
+const FRESH: Duration = Duration::from_secs(60);
+/// "At least three others" needs four when the one in question may be among them.
+const WITNESSES: usize = 4;
+const HOLD: Duration = Duration::from_secs(30);
+const HOLD_MOST: Duration = Duration::from_secs(15 * 60);
+
+#[derive(Clone, Copy, Debug)]
+struct Witness {
+    exit: u32,
+    at: Time,
+    over: Over,
+}
+
+/// How a good answer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Without TLS to the origin.
+    Plain,
+    /// Over TLS with a valid certificate.
+    Tls,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    exit: u32,
+    until: Time,
+    times: u8,
+}
+
+/// What one origin knows about the exits.
+#[derive(Clone, Debug, Default)]
+pub struct Pairs {
+    witnesses: [Option<Witness>; WITNESSES],
+    holds: Vec<Hold>,
+}
+
+impl Pairs {
+    /// `exit` had a good answer here. It forgets an expired hold-off of the pair.
+    pub fn good(&mut self, exit: u32, over: Over, now: Time) {
+        self.holds
+            .retain(|hold| hold.exit != exit || hold.until > now);
+        let slot = self
+            .witnesses
+            .iter()
+            .position(|slot| slot.is_some_and(|witness| witness.exit == exit))
+            .unwrap_or_else(|| self.oldest());
+        self.witnesses[slot] = Some(Witness {
+            exit,
+            at: now,
+            over,
+        });
+    }
+
+    fn oldest(&self) -> usize {
+        (0..WITNESSES)
+            .min_by_key(|&slot| self.witnesses[slot].map(|witness| witness.at))
+            .unwrap_or_default()
+    }
+
+    /// How many other exits (at most four are known) had good answers in the last minute.
+    pub fn clean_elsewhere(&self, exit: u32, now: Time) -> u32 {
+        self.fresh(exit, now).count() as u32
+    }
+
+    /// Whether another exit had a valid certificate from this origin in the last minute.
+    pub fn valid_tls_elsewhere(&self, exit: u32, now: Time) -> bool {
+        self.fresh(exit, now)
+            .any(|witness| witness.over == Over::Tls)
+    }
+
+    fn fresh(&self, exit: u32, now: Time) -> impl Iterator<Item = &Witness> {
+        self.witnesses
+            .iter()
+            .flatten()
+            .filter(move |witness| witness.exit != exit && now - witness.at < FRESH)
+    }
+
+    /// The pair is held off, longer each time; until when.
+    pub fn hold(&mut self, exit: u32, now: Time) -> Time {
+        let times = match self.holds.iter().position(|hold| hold.exit == exit) {
+            // Stragglers of one burst count once.
+            Some(at) if self.holds[at].until > now => return self.holds[at].until,
+            Some(at) => self.holds.swap_remove(at).times.saturating_add(1),
+            None => 0,
+        };
+        let length = HOLD.saturating_mul(1 << times.min(8)).min(HOLD_MOST);
+        let until = now + length;
+        self.holds.push(Hold { exit, until, times });
+        until
+    }
+
+    /// The exits that are held off here now.
+    pub fn held(&self, now: Time) -> impl Iterator<Item = u32> {
+        self.holds
+            .iter()
+            .filter(move |hold| hold.until > now)
+            .map(|hold| hold.exit)
+    }
+
+    /// The earliest end of a hold-off that is still on.
+    pub fn next_release(&self, now: Time) -> Option<Time> {
+        self.holds
+            .iter()
+            .map(|hold| hold.until)
+            .filter(|&until| until > now)
+            .min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secs(secs: u64) -> Time {
+        Time::from_secs(secs)
+    }
+
+    #[test]
+    fn witnesses_are_other_exits_of_the_last_minute_each_counted_once() {
+        let mut pairs = Pairs::default();
+        for (exit, at) in [(1, 0), (2, 10), (2, 11), (3, 30)] {
+            pairs.good(exit, Over::Plain, secs(at));
+        }
+        assert_eq!(pairs.clean_elsewhere(9, secs(40)), 3);
+        assert_eq!(pairs.clean_elsewhere(3, secs(40)), 2);
+        assert_eq!(pairs.clean_elsewhere(9, secs(60)), 2);
+        assert_eq!(pairs.clean_elsewhere(9, secs(95)), 0);
+    }
+
+    #[test]
+    fn three_others_are_known_whatever_came_before() {
+        let mut pairs = Pairs::default();
+        for exit in 0..100 {
+            pairs.good(exit, Over::Plain, secs(u64::from(exit) / 10));
+        }
+        for exit in 0..100 {
+            assert!(pairs.clean_elsewhere(exit, secs(10)) >= 3);
+        }
+    }
+
+    #[test]
+    fn only_valid_certificates_speak_for_tls() {
+        let mut pairs = Pairs::default();
+        pairs.good(1, Over::Plain, secs(0));
+        assert!(!pairs.valid_tls_elsewhere(9, secs(1)));
+        pairs.good(1, Over::Tls, secs(1));
+        assert!(pairs.valid_tls_elsewhere(9, secs(2)));
+        assert!(
+            !pairs.valid_tls_elsewhere(1, secs(2)),
+            "itself is no witness"
+        );
+    }
+
+    #[test]
+    fn a_pair_is_held_off_longer_each_time_up_to_a_quarter_of_an_hour() {
+        let mut pairs = Pairs::default();
+        let mut now = secs(0);
+        for length in [30, 60, 120, 240, 480, 900, 900] {
+            let until = pairs.hold(1, now);
+            assert_eq!(until - now, Duration::from_secs(length));
+            assert_eq!(pairs.hold(1, now), until, "a burst counts once");
+            assert_eq!(pairs.held(now).collect::<Vec<_>>(), [1]);
+            assert_eq!(pairs.next_release(now), Some(until));
+            now = until;
+            assert_eq!(pairs.held(now).count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_good_answer_after_the_hold_off_makes_the_next_one_short_again() {
+        let mut pairs = Pairs::default();
+        pairs.hold(1, secs(0));
+        pairs.good(1, Over::Plain, secs(31));
+        assert_eq!(pairs.hold(1, secs(40)), secs(70));
+    }
+}

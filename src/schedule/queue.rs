@@ -1,0 +1,123 @@
+//! The jobs of one origin that wait in memory.
+//!
+//! Owns: their order. Retries whose time has come go before jobs that were never tried, so
+//! that a job once begun ends; jobs whose back-off is not over wait by their instant. Leaves
+//! to others: whether the origin may be asked at all (`site`), which exit fits (`pool`).
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::model::Time;
+
+use super::work::Work;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    fresh: VecDeque<Box<Work>>,
+    again: VecDeque<Box<Work>>,
+    later: BinaryHeap<Reverse<Later>>,
+}
+
+impl Queue {
+    /// Adds a job; one whose `since` lies ahead waits for it.
+    pub(super) fn push(&mut self, work: Box<Work>, now: Time) {
+        if work.since > now {
+            self.later.push(Reverse(Later(work)));
+        } else if work.attempts() == 0 {
+            self.fresh.push_back(work);
+        } else {
+            self.again.push_back(work);
+        }
+    }
+
+    /// Lets jobs whose back-off is over take part.
+    pub(super) fn ripen(&mut self, now: Time) {
+        while self.later.peek().is_some_and(|Reverse(later)| later.0.since <= now) {
+            if let Some(Reverse(Later(work))) = self.later.pop() {
+                self.push(work, now);
+            }
+        }
+    }
+
+    /// When a job can be taken: at once (`Time::ZERO`), at the end of a back-off, or never.
+    pub(super) fn earliest(&self) -> Option<Time> {
+        if !self.fresh.is_empty() || !self.again.is_empty() {
+            return Some(Time::ZERO);
+        }
+        self.next_back_off()
+    }
+
+    /// The end of the first back-off.
+    pub(super) fn next_back_off(&self) -> Option<Time> {
+        self.later.peek().map(|Reverse(later)| later.0.since)
+    }
+
+    /// How many jobs, back-offs included.
+    pub(super) fn len(&self) -> usize {
+        self.ripe() + self.later.len()
+    }
+
+    /// How many jobs could be taken now.
+    pub(super) fn ripe(&self) -> usize {
+        self.fresh.len() + self.again.len()
+    }
+
+    /// Takes the first job for which `fit` finds something: up to `looks` retries, in turn,
+    /// then the next fresh job (for those `fit` depends on the origin alone).
+    pub(super) fn take_fitting<T>(
+        &mut self,
+        looks: usize,
+        mut fit: impl FnMut(&Work) -> Option<T>,
+    ) -> Option<(Box<Work>, T)> {
+        for _ in 0..looks.min(self.again.len()) {
+            let Some(work) = self.again.pop_front() else {
+                break;
+            };
+            if let Some(found) = fit(&work) {
+                return Some((work, found));
+            }
+            self.again.push_back(work);
+        }
+        let found = fit(self.fresh.front()?)?;
+        self.fresh.pop_front().map(|work| (work, found))
+    }
+
+    /// Takes any job, those in back-off too.
+    pub(super) fn take_any(&mut self) -> Option<Box<Work>> {
+        self.again
+            .pop_front()
+            .or_else(|| self.fresh.pop_front())
+            .or_else(|| self.later.pop().map(|Reverse(Later(work))| work))
+    }
+}
+
+/// A job in back-off, ordered by its end; the line number keeps equals in a fixed order.
+#[derive(Debug)]
+struct Later(Box<Work>);
+
+impl Later {
+    fn key(&self) -> (Time, u64) {
+        (self.0.since, self.0.job.line)
+    }
+}
+
+impl PartialEq for Later {
+    fn eq(&self, other: &Later) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Later {}
+
+impl PartialOrd for Later {
+    fn partial_cmp(&self, other: &Later) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Later {
+    fn cmp(&self, other: &Later) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}

@@ -1,0 +1,190 @@
+//! One origin: its budget, its waiting jobs and what is known of how it behaves.
+//!
+//! Owns: the question "may a job start here now, and if not, when", asked by the frontier
+//! after every change. Leaves to the rule files what each part means (`budget`, `breaker`,
+//! `pair`, `split`, `retry`), and to `frontier` where the origin stands.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use crate::model::{Blame, ErrorKind, Failure, Origin, Time};
+
+use super::breaker::Breaker;
+use super::budget::{Allowance, Budget};
+use super::frontier::Place;
+use super::pair::Pairs;
+use super::queue::Queue;
+use super::retry::RetryBudget;
+use super::split::Counter;
+use super::warm::Warm;
+
+/// An origin that failed is remembered this long without jobs: evidence ages out by then.
+const REMEMBERED: Duration = Duration::from_secs(60);
+
+/// What an origin asks the frontier for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// No job waits.
+    Nothing,
+    /// Its jobs are to be given up.
+    GiveUp,
+    /// Nothing starts before one in flight has ended.
+    Land,
+    /// Nothing starts before this instant.
+    At(Time),
+    /// A job may start.
+    Start,
+}
+
+/// Why an origin's jobs are given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// Nothing good came from it for `--origin-patience`.
+    Dead,
+    /// The run has no exit left.
+    NoExit,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) origin: Origin,
+    pub(super) budget: Budget,
+    pub(super) breaker: Breaker,
+    pub(super) retries: RetryBudget,
+    pub(super) pairs: Pairs,
+    /// How often attempts there failed for the origin's or an unclear reason.
+    pub(super) record: Counter,
+    pub(super) queue: Queue,
+    pub(super) in_flight: u32,
+    /// Owned by the frontier.
+    pub(super) place: Place,
+    /// Owned by the frontier: jobs counted as waiting for an exit.
+    pub(super) startable: usize,
+    /// Since when only exits that were tried before are free for its jobs.
+    pub(super) misfit_since: Option<Time>,
+    /// When an attempt's end last made room below the in-flight bound.
+    pub(super) landed_at: Time,
+    pub(super) closed: Option<Closed>,
+    /// The origin asked for a wait beyond `--max-pause`: no job waits for it before this.
+    shut_until: Time,
+    faulted_at: Option<Time>,
+    pub(super) warm: Warm,
+    tag: u32,
+}
+
+impl Site {
+    pub(super) fn new(origin: Origin, allowance: Allowance) -> Site {
+        let mut hasher = DefaultHasher::new();
+        origin.hash(&mut hasher);
+        Site {
+            origin,
+            budget: Budget::new(allowance),
+            breaker: Breaker::default(),
+            retries: RetryBudget::default(),
+            pairs: Pairs::default(),
+            record: Counter::default(),
+            queue: Queue::default(),
+            in_flight: 0,
+            place: Place::default(),
+            startable: 0,
+            misfit_since: None,
+            landed_at: Time::ZERO,
+            closed: None,
+            shut_until: Time::ZERO,
+            faulted_at: None,
+            warm: Warm::default(),
+            tag: hasher.finish() as u32,
+        }
+    }
+
+    /// A number that stands for the origin, the same in every run and after it was forgotten.
+    pub(super) fn tag(&self) -> u32 {
+        self.tag
+    }
+
+    /// What the origin needs now.
+    pub(super) fn wish(&self, now: Time) -> Wish {
+        let Some(first) = self.queue.earliest() else {
+            return Wish::Nothing;
+        };
+        if self.closed.is_some() || now < self.shut_until {
+            return Wish::GiveUp;
+        }
+        if self.in_flight >= self.bound() {
+            return Wish::Land;
+        }
+        let at = first.max(self.open_at());
+        if at > now { Wish::At(at) } else { Wish::Start }
+    }
+
+    /// From when on the origin could be asked, were there a job.
+    pub(super) fn open_at(&self) -> Time {
+        self.budget.ready_at().max(self.breaker.paused_until())
+    }
+
+    /// From when on only an exit was missing for the job that starts now.
+    pub(super) fn startable_since(&self) -> Time {
+        self.open_at().max(self.landed_at)
+    }
+
+    fn bound(&self) -> u32 {
+        let breaker = self.breaker.in_flight_bound().unwrap_or(u32::MAX);
+        self.budget.bound().min(breaker)
+    }
+
+    /// The origin asked to be left alone for `wait`, longer than `max_pause`: jobs that would
+    /// have to wait longer than that are given up instead.
+    pub(super) fn shut(&mut self, wait: Duration, max_pause: Duration, now: Time) {
+        self.shut_until = self.shut_until.max((now + wait).back(max_pause));
+    }
+
+    /// Notes a fault, so that the origin is remembered a while.
+    pub(super) fn faulted(&mut self, now: Time) {
+        self.faulted_at = Some(now);
+    }
+
+    /// From when on nothing about the origin is worth remembering; `None`: never.
+    pub(super) fn rests_at(&self) -> Option<Time> {
+        if self.closed.is_some() {
+            return None;
+        }
+        let settled = self.faulted_at.map_or(Time::ZERO, |at| at + REMEMBERED);
+        Some(
+            self.budget
+                .rests_at()
+                .max(self.breaker.paused_until())
+                .max(settled),
+        )
+    }
+
+    /// The failure of a job that is given up here.
+    pub(super) fn why_closed(&self, now: Time) -> Failure {
+        let (kind, blame, detail) = match self.closed {
+            Some(Closed::NoExit) => (
+                ErrorKind::NoUsableExit,
+                Blame::Exit,
+                "no usable exit is left".to_owned(),
+            ),
+            Some(Closed::Dead) => (
+                ErrorKind::OriginDead,
+                Blame::Origin,
+                format!("nothing good came from {} for too long", self.origin),
+            ),
+            None => (
+                ErrorKind::OriginPaused,
+                Blame::Origin,
+                format!(
+                    "{} asked to be left alone for another {} s, longer than --max-pause",
+                    self.origin,
+                    (self.budget.paused_until() - now).as_secs()
+                ),
+            ),
+        };
+        Failure {
+            kind,
+            blame,
+            detail,
+        }
+    }
+}

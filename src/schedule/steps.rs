@@ -1,0 +1,191 @@
+//! What goes over the scheduler's edge: leases, decisions, verdicts, notes.
+//!
+//! Owns plain values between the scheduler and the engine. A [`Lease`] can be neither copied
+//! nor made elsewhere, and it is used up by `finish` or `abandon`: a slot given back twice, or
+//! a probe that keeps its place, does not compile.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::model::{Failure, Origin, Time};
+
+use super::budget;
+use super::frontier::SiteIx;
+use super::health::{Change, State};
+use super::work::Work;
+
+/// Index of an exit: its position among the seats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExitIx(u32);
+
+impl ExitIx {
+    /// The exit at this position.
+    pub const fn new(position: u32) -> ExitIx {
+        ExitIx(position)
+    }
+
+    /// Its position among the seats.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The same, as rules know an exit.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// The right to use one slot of an exit and one request of an origin's budget, from before
+/// the dial until the body is read or the socket is closed.
+#[derive(Debug)]
+#[must_use = "a lease that is not finished or abandoned holds its slot for ever"]
+pub struct Lease {
+    pub(super) exit: ExitIx,
+    pub(super) site: SiteIx,
+    pub(super) charge: budget::Charge,
+    pub(super) dispatched: Time,
+}
+
+impl Lease {
+    /// The exit it is for.
+    pub fn exit(&self) -> ExitIx {
+        self.exit
+    }
+
+    /// When it was given out.
+    pub fn dispatched(&self) -> Time {
+        self.dispatched
+    }
+}
+
+/// What to do next.
+#[derive(Debug)]
+#[must_use]
+pub enum Next {
+    /// Start this job now; ask again.
+    Start(Start),
+    /// This job ends here without another attempt; ask again.
+    GiveUp(Box<Work>, Failure),
+    /// Nothing before this instant, unless a job is pushed or an attempt ends.
+    At(Time),
+    /// Nothing before a job is pushed or an attempt ends.
+    Idle,
+}
+
+/// A job to start.
+#[derive(Debug)]
+pub struct Start {
+    /// To be given back to `finish` or `abandon` with the job.
+    pub lease: Lease,
+    /// The exit to go through.
+    pub exit: ExitIx,
+    /// The job.
+    pub work: Box<Work>,
+}
+
+/// What an attempt's end means for its job.
+#[derive(Debug)]
+#[must_use]
+pub enum Verdict {
+    /// Done: store the body.
+    Ok(Box<Work>),
+    /// Over without success.
+    Failed(Box<Work>, Failure),
+    /// It goes on: a retry, or where a redirect leads.
+    Again,
+}
+
+/// One exit, as summaries show it.
+#[derive(Clone, Debug)]
+pub struct ExitState<'a> {
+    /// What it may carry now; 0 while it rests.
+    pub cap: u32,
+    /// What it may carry at best.
+    pub ceiling: u32,
+    /// Leases now.
+    pub in_flight: u32,
+    /// The most leases at once.
+    pub peak: u32,
+    /// What it is fit for.
+    pub state: State,
+    /// Why it is not simply healthy; empty if it is.
+    pub reason: String,
+    /// Attempts that ended, those that failed for a reason of ours left out.
+    pub attempts: u64,
+    /// Attempts with an accepted answer, or a redirect that was followed.
+    pub ok: u64,
+    /// Attempts whose fault is wholly or mostly this exit's.
+    pub faults: u64,
+    /// Answers with status 429.
+    pub status_429: u64,
+    /// The last fault that it had a part in; one line, no secret.
+    pub last_error: Option<&'a str>,
+}
+
+/// Something that changed; one log line each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// An exit's state or cap.
+    Exit {
+        /// The exit's name.
+        id: Arc<str>,
+        /// What changed.
+        change: Change,
+        /// What it is fit for now.
+        state: State,
+        /// What it may carry now.
+        cap: u32,
+        /// Why.
+        reason: String,
+    },
+    /// An origin asked to be left alone, or only fails.
+    OriginPaused {
+        /// The origin.
+        origin: Origin,
+        /// Until when.
+        until: Time,
+    },
+    /// Nothing good came from an origin for too long: its jobs are given up.
+    OriginDead {
+        /// The origin.
+        origin: Origin,
+    },
+    /// So many exits fail that the cause is likely a common one: the pool rests.
+    Panic,
+    /// Some exit works again.
+    PanicOver,
+    /// No exit is left: all jobs are given up.
+    NoExit,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::Exit {
+                id,
+                change: _,
+                state,
+                cap,
+                reason,
+            } => {
+                write!(f, "exit {id}: {}, cap {cap}", state.as_str())?;
+                if !reason.is_empty() {
+                    write!(f, " ({reason})")?;
+                }
+                Ok(())
+            }
+            Note::OriginPaused { origin, until } => {
+                write!(f, "origin {origin}: paused until {:.1} s", until.as_secs_f64())
+            }
+            Note::OriginDead { origin } => {
+                write!(f, "origin {origin}: given up, nothing good came from it")
+            }
+            Note::Panic => f.write_str(
+                "too many exits fail at once: the cause is likely common to them; \
+                 pausing all and sending single probes",
+            ),
+            Note::PanicOver => f.write_str("exits work again"),
+            Note::NoExit => f.write_str("no usable exit is left: giving up the remaining jobs"),
+        }
+    }
+}

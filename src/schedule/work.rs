@@ -1,0 +1,222 @@
+//! A job on its way: what was tried, where it was redirected to, how long it waited.
+//!
+//! Owns: everything about one job that changes between `push` and its end. It travels boxed:
+//! queue → engine → queue, so nothing about a job is kept in two places. Leaves to others:
+//! every decision (`settle`, `redirect`, `retry`).
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_TYPE, COOKIE,
+};
+use http::{HeaderMap, Method};
+use url::Url;
+
+use crate::model::{Attempt, Failure, Job, PhaseTimes, Secret, Time};
+
+use super::ExitIx;
+use super::blame::Symptom;
+use super::retry::Tries;
+
+/// Where a job waited, over all its attempts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// For the origin's budget: rate, pauses, in-flight bound, back-off, others in the queue.
+    pub budget: Duration,
+    /// For a free slot of an exit while the budget would have allowed the start.
+    pub exit: Duration,
+}
+
+/// What a record shows of the last attempt when the job ends without another one.
+#[derive(Clone, Debug)]
+pub struct LastAttempt {
+    /// Of the origin's side.
+    pub status: Option<u16>,
+    /// How long each phase took.
+    pub phases: PhaseTimes,
+    /// Body bytes on the wire.
+    pub wire_bytes: u64,
+    /// What was wrong with it; `None` for a redirect that was followed.
+    pub failure: Option<Failure>,
+}
+
+/// A fault that was charged to an exit while it was not clear whose it was. If another exit
+/// fails the same job alike, it moves to the origin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenCharge {
+    pub(super) exit: ExitIx,
+    pub(super) symptom: Symptom,
+    pub(super) weight: f64,
+}
+
+/// A redirected job's present request, where it differs from the listed one.
+#[derive(Clone, Debug)]
+pub(super) struct Hop {
+    pub(super) target: Url,
+    pub(super) method: Method,
+    pub(super) content: Content,
+    pub(super) home: Home,
+    /// Requests made before this one, the first one first.
+    pub(super) passed: Vec<(Method, Url)>,
+}
+
+/// Whether the job's body goes along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Kept,
+    /// A redirect turned the request into a GET.
+    Dropped,
+}
+
+/// Whether credentials may go along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    AtOrigin,
+    /// Another origin was passed, or TLS was given up; a way back does not heal it.
+    Left,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Work {
+    /// As listed.
+    pub job: Job,
+    pub(super) hop: Option<Box<Hop>>,
+    pub(super) tried: Vec<ExitIx>,
+    /// Where in `tried` the present request begins: exits before it answered with a redirect.
+    pub(super) request_from: u32,
+    pub(super) tries: Tries,
+    /// Pauses that the origin asked for when it was this job's turn.
+    pub(super) pauses: u8,
+    /// Attempts in a row that ended for a reason of ours.
+    pub(super) mishaps: u8,
+    pub(super) open_charge: Option<OpenCharge>,
+    pub(super) last: Option<Box<LastAttempt>>,
+    pub(super) waited: Waited,
+    /// Since when it waits, or when its back-off ends.
+    pub(super) since: Time,
+}
+
+impl Work {
+    pub(super) fn new(job: Job, now: Time) -> Box<Work> {
+        Box::new(Work {
+            job,
+            hop: None,
+            tried: Vec::new(),
+            request_from: 0,
+            tries: Tries::default(),
+            pauses: 0,
+            mishaps: 0,
+            open_charge: None,
+            last: None,
+            waited: Waited::default(),
+            since: now,
+        })
+    }
+
+    /// What to ask for now: the listed URL, or where redirects led.
+    pub fn target(&self) -> &Url {
+        self.hop.as_ref().map_or(&self.job.url, |hop| &hop.target)
+    }
+
+    /// Where redirects led, if anywhere.
+    pub fn final_url(&self) -> Option<&Url> {
+        self.hop.as_ref().map(|hop| &hop.target)
+    }
+
+    /// The method to ask with now.
+    pub fn method(&self) -> &Method {
+        self.hop.as_ref().map_or(&self.job.method, |hop| &hop.method)
+    }
+
+    /// The body to send now.
+    pub fn body(&self) -> Option<&Bytes> {
+        self.job.body.as_ref().filter(|_| !self.content_dropped())
+    }
+
+    /// The `Authorization` that the listed URL carried, while it may go along.
+    pub fn authorization(&self) -> Option<&Secret> {
+        let authorization = self.job.authorization.as_ref();
+        authorization.filter(|_| !self.left_origin())
+    }
+
+    /// The job's own headers as far as they may go along: no credentials to another origin,
+    /// and nothing about a body that is not sent (Fetch standard, "HTTP-redirect fetch").
+    pub fn headers(&self) -> Option<Cow<'_, HeaderMap>> {
+        let headers = self.job.headers.as_deref()?;
+        let mut gone = Vec::new();
+        if self.left_origin() {
+            gone.extend([AUTHORIZATION, COOKIE]);
+        }
+        if self.content_dropped() {
+            gone.extend([
+                CONTENT_ENCODING,
+                CONTENT_LANGUAGE,
+                CONTENT_LOCATION,
+                CONTENT_TYPE,
+            ]);
+        }
+        if gone.is_empty() {
+            return Some(Cow::Borrowed(headers));
+        }
+        let mut kept = headers.clone();
+        for name in gone {
+            kept.remove(name);
+        }
+        Some(Cow::Owned(kept))
+    }
+
+    /// A redirect led to another origin: credentials of the run (`-H`) stay behind as well.
+    pub fn left_origin(&self) -> bool {
+        self.hop.as_ref().is_some_and(|hop| hop.home == Home::Left)
+    }
+
+    /// The exits of the attempts so far, in order; redirect hops count.
+    pub fn tried(&self) -> &[ExitIx] {
+        &self.tried
+    }
+
+    /// How many attempts were made. One that failed for a reason of ours does not count.
+    pub fn attempts(&self) -> u32 {
+        self.tried.len() as u32
+    }
+
+    /// The last attempt as a record shows it.
+    pub fn last(&self) -> Option<&LastAttempt> {
+        self.last.as_deref()
+    }
+
+    /// Where it waited.
+    pub fn waited(&self) -> Waited {
+        self.waited
+    }
+
+    /// The exits that failed the present request.
+    pub(super) fn left_out(&self) -> &[ExitIx] {
+        &self.tried[self.request_from as usize..]
+    }
+
+    /// Books the time since `since`: up to `ready` it was the budget's, after it an exit's.
+    pub(super) fn book_wait(&mut self, ready: Time, now: Time) {
+        let ready = ready.max(self.since).min(now);
+        self.waited.budget += ready - self.since;
+        self.waited.exit += now - ready;
+    }
+
+    pub(super) fn remember(&mut self, attempt: &Attempt, failure: Option<Failure>) {
+        self.last = Some(Box::new(LastAttempt {
+            status: attempt.status(),
+            phases: attempt.phases,
+            wire_bytes: attempt.wire_bytes,
+            failure,
+        }));
+    }
+
+    fn content_dropped(&self) -> bool {
+        self.hop
+            .as_ref()
+            .is_some_and(|hop| hop.content == Content::Dropped)
+    }
+}
