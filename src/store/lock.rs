@@ -23,19 +23,23 @@ pub(super) fn open(path: &Path) -> anyhow::Result<File> {
             .create(true)
             .open(path)
             .with_context(|| format!("cannot write {}", path.display()))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => bail!(
-                "another run is writing to {}: wait for it to end, or choose another --out",
-                path.parent().unwrap_or(path).display()
-            ),
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| format!("cannot lock {}", path.display()));
-            }
-        }
-        // Between open and lock a run with `--fresh` may have moved this file aside.
-        if is_still_at(&file, path)? {
+        if let Some(file) = claim(file, path)? {
             return Ok(file);
+        }
+    }
+}
+
+/// Locks `file`, opened from `path`. `None`: between open and lock a run with `--fresh`
+/// moved it aside, so the lock would guard the wrong file.
+fn claim(file: File, path: &Path) -> anyhow::Result<Option<File>> {
+    match file.try_lock() {
+        Ok(()) => Ok(is_still_at(&file, path)?.then_some(file)),
+        Err(TryLockError::WouldBlock) => bail!(
+            "another run is writing to {}: wait for it to end, or choose another --out",
+            path.parent().unwrap_or(path).display()
+        ),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
         }
     }
 }
@@ -82,6 +86,24 @@ mod tests {
         );
         drop(held);
         open(&path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_on_a_file_that_was_moved_aside_meanwhile_does_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("results.jsonl");
+        drop(open(&path).unwrap());
+        let slow = File::options().append(true).open(&path).unwrap();
+        std::fs::rename(&path, dir.path().join("results.1.jsonl")).unwrap();
+        assert!(claim(slow, &path).unwrap().is_none(), "no file is there");
+        let slow = File::options()
+            .append(true)
+            .open(dir.path().join("results.1.jsonl"));
+        std::fs::write(&path, "").unwrap();
+        assert!(
+            claim(slow.unwrap(), &path).unwrap().is_none(),
+            "another file is there"
+        );
     }
 
     #[test]

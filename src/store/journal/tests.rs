@@ -121,6 +121,18 @@ fn an_entry_listed_again_waits_and_gets_a_record_of_its_own_without_cost() {
 }
 
 #[test]
+fn a_job_that_failed_in_this_run_is_not_tried_again_for_its_next_entry() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = open(dir.path());
+    journal.decide(&entry("f", 1)).unwrap();
+    journal.settle(&failed_record("f", 1)).unwrap();
+    let Decision::Twin(twin) = journal.decide(&entry("f", 2)).unwrap() else {
+        panic!("it has ended");
+    };
+    assert_eq!((twin.line, twin.outcome), (2, Outcome::Failed));
+}
+
+#[test]
 fn a_list_with_one_more_entry_of_a_done_job_gets_one_more_record() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = open(dir.path());
