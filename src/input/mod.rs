@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 mod download;
+pub mod exits;
 pub mod format;
 pub mod headers;
 mod lines;
@@ -14,6 +15,7 @@ mod table;
 mod target;
 pub mod urls;
 
+pub use exits::{ExitList, RefusedExit};
 pub use format::ListFormat;
 pub use source::ListSource;
 pub use urls::{Entry, Urls};
