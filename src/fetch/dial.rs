@@ -64,12 +64,7 @@ impl Address {
             return connect(&[SocketAddr::new(ip, self.port)], sockets, alarm).await;
         }
         let found = self.lookup(alarm).await?;
-        let socket = connect(&found, sockets, alarm).await;
-        if socket.is_err() {
-            // It may have moved: the next attempt asks again.
-            *self.known.lock().await = None;
-        }
-        socket
+        connect(&found, sockets, alarm).await
     }
 
     async fn lookup(&self, alarm: &mut Alarm) -> Result<Arc<[SocketAddr]>, Fault> {

@@ -20,7 +20,7 @@ use super::alarm::{Alarm, Passed};
 use super::conn::Conn;
 use super::decode::{Decoder, Piece};
 use super::fault::{fault, of_body, one_line};
-use super::path::Journal;
+use super::path::Running;
 
 /// Most that is read of a body nobody wants, in bytes, to keep its connection.
 const DRAIN_BYTES: u64 = 64 * 1024;
@@ -101,8 +101,8 @@ enum Decoding {
 impl Exchange {
     /// An attempt that ended without a head. `untouched` is a connection it was given and
     /// had no use for.
-    pub(super) fn ended(journal: Journal, fault: Fault, untouched: Option<Conn>) -> Exchange {
-        let Journal { mut attempt, alarm } = journal;
+    pub(super) fn ended(running: Running, fault: Fault, untouched: Option<Conn>) -> Exchange {
+        let Running { mut attempt, alarm } = running;
         attempt.fault = Some(fault);
         Exchange {
             attempt,
@@ -122,9 +122,9 @@ impl Exchange {
         }
     }
 
-    /// An attempt whose head came; `journal` holds the facts until then.
-    pub(super) fn answered(journal: Journal, answer: Answer, terms: Terms) -> Exchange {
-        let Journal { mut attempt, alarm } = journal;
+    /// An attempt whose head came; `running` holds the facts until then.
+    pub(super) fn answered(running: Running, answer: Answer, terms: Terms) -> Exchange {
+        let Running { mut attempt, alarm } = running;
         let (parts, body) = answer.response.into_parts();
         let framing = Framing::of(&body, &parts.headers);
         let body = (!body.is_end_stream()).then_some(body);
@@ -182,9 +182,16 @@ impl Exchange {
             }
             Err(fault) => {
                 self.attempt.fault = Some(fault);
+                self.note_body_time();
                 None
             }
         }
+    }
+
+    /// The body is over, or given up: until now it took.
+    fn note_body_time(&mut self) {
+        let took = self.alarm.now() - self.head_at;
+        self.attempt.phases.body.get_or_insert(took);
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
@@ -291,6 +298,7 @@ impl Exchange {
             }
             Ok(None) => {
                 self.body = None;
+                self.note_body_time();
                 self.attempt.length_verified = self.framing != Framing::Close;
                 Ok(None)
             }
@@ -317,8 +325,8 @@ impl Exchange {
     /// One that cannot is closed, and the exit has seen that (or had 250 ms to).
     pub async fn finish(mut self) -> (Attempt, Option<Conn>) {
         let whole = self.body.is_none() && self.attempt.fault.is_none();
-        if self.attempt.head.is_some() {
-            self.attempt.phases.body = Some(self.alarm.now() - self.head_at);
+        if self.body.is_some() {
+            self.note_body_time();
         }
         let Some(mut conn) = self.conn.take() else {
             return (self.attempt, None);

@@ -48,7 +48,7 @@ use crate::model::{Attempt, Clock, Exit};
 use alarm::Alarm;
 use dial::{Address, Addresses};
 use exchange::Terms;
-use path::{Journal, Path};
+use path::{Path, Running};
 use request::{Outgoing, Templates};
 use tls::Sessions;
 
@@ -96,7 +96,7 @@ pub struct Options {
     /// Times and sizes.
     pub limits: Limits,
     /// Tunnel policy for HTTP exits.
-    pub tunnel: Tunnel,
+    pub tunnel_http: Tunnel,
     /// Content codings.
     pub coding: Coding,
     /// Certificates that are trusted, at exits and origins alike.
@@ -156,7 +156,7 @@ impl Fetcher {
             user_agent,
             tls: options.tls.config()?,
             limits: options.limits,
-            tunnel: options.tunnel,
+            tunnel: options.tunnel_http,
             coding: options.coding,
             exits,
             vias,
@@ -184,7 +184,7 @@ impl Fetcher {
             proxy_authorization: path.via.proxy_authorization.as_ref(),
             keep_alive: seat.keep_alive,
         };
-        let mut journal = Journal {
+        let mut running = Running {
             attempt: Attempt {
                 route: outgoing.route,
                 ..Attempt::default()
@@ -193,7 +193,7 @@ impl Fetcher {
         };
         let built = match path.build(&outgoing) {
             Ok(built) => built,
-            Err(fault) => return Exchange::ended(journal, fault, seat.reuse.or(seat.close_first)),
+            Err(fault) => return Exchange::ended(running, fault, seat.reuse.or(seat.close_first)),
         };
         let terms = Terms {
             stall: inner.limits.stall,
@@ -201,9 +201,9 @@ impl Fetcher {
             coding: inner.coding,
             keep_alive: seat.keep_alive,
         };
-        match path.answer(seat, &outgoing, built, &mut journal).await {
-            Ok(answer) => Exchange::answered(journal, answer, terms),
-            Err(fault) => Exchange::ended(journal, fault, None),
+        match path.answer(seat, &outgoing, built, &mut running).await {
+            Ok(answer) => Exchange::answered(running, answer, terms),
+            Err(fault) => Exchange::ended(running, fault, None),
         }
     }
 }

@@ -35,8 +35,8 @@ pub(super) struct Path<'a> {
     pub(super) sockets: Arc<Sockets>,
 }
 
-/// What an attempt carries along: the facts so far, and its limits.
-pub(super) struct Journal {
+/// An attempt under way: the facts so far, and its limits.
+pub(super) struct Running {
     pub(super) attempt: Attempt,
     pub(super) alarm: Alarm,
 }
@@ -70,31 +70,31 @@ impl Path<'_> {
         seat: Seat,
         outgoing: &Outgoing<'_>,
         built: Built,
-        journal: &mut Journal,
+        running: &mut Running,
     ) -> Result<Answer, Fault> {
         if let Some(conn) = seat.close_first {
             Box::pin(conn.close()).await;
         }
         let Some(conn) = seat.reuse else {
-            return self.answer_afresh(built, journal).await;
+            return self.answer_afresh(built, running).await;
         };
-        journal.attempt.reused = true;
-        match self.ask(conn, built, journal).await {
+        running.attempt.reused = true;
+        match self.ask(conn, built, running).await {
             Ok(answer) => return Ok(answer),
             Err(no_head) if !no_head.allows_another(&outgoing.request.method) => {
                 return Err(no_head.fault);
             }
             Err(_) => {}
         }
-        journal.attempt.reused = false;
-        journal.attempt.phases = PhaseTimes::default();
-        self.answer_afresh(outgoing.build()?, journal).await
+        running.attempt.reused = false;
+        running.attempt.phases = PhaseTimes::default();
+        self.answer_afresh(outgoing.build()?, running).await
     }
 
-    async fn answer_afresh(&self, built: Built, journal: &mut Journal) -> Result<Answer, Fault> {
+    async fn answer_afresh(&self, built: Built, running: &mut Running) -> Result<Answer, Fault> {
         // Boxed: the steps of a dial would make every attempt's future as large as theirs.
-        let conn = Box::pin(self.open(journal)).await?;
-        let asked = self.ask(conn, built, journal).await;
+        let conn = Box::pin(self.open(running)).await?;
+        let asked = self.ask(conn, built, running).await;
         asked.map_err(|no_head| no_head.fault)
     }
 
@@ -102,7 +102,7 @@ impl Path<'_> {
         &self,
         mut conn: Conn,
         built: Built,
-        Journal { attempt, alarm }: &mut Journal,
+        Running { attempt, alarm }: &mut Running,
     ) -> Result<Answer, NoHead> {
         let begun = alarm.now();
         alarm.allow(self.inner.limits.first_byte);
@@ -118,15 +118,15 @@ impl Path<'_> {
     }
 
     /// Dials and makes every layer, all within the connect timeout.
-    async fn open(&self, journal: &mut Journal) -> Result<Conn, Fault> {
+    async fn open(&self, running: &mut Running) -> Result<Conn, Fault> {
         let layers = self.layers()?;
-        let Journal { attempt, alarm } = journal;
+        let Running { attempt, alarm } = running;
         let begun = alarm.now();
         alarm.allow(self.inner.limits.connect);
         let dialled = self.via.address.dial(&self.sockets, alarm).await;
         attempt.phases.dial = Some(alarm.now() - begun);
         let socket = dialled?;
-        let conn = match self.wrap(Wire::bare(socket.clone()), layers, journal).await {
+        let conn = match self.wrap(Wire::bare(socket.clone()), layers, running).await {
             Ok(wire) => {
                 let serves = Serves::of(self.route(), self.target);
                 Conn::new(wire, socket.clone(), serves).await
@@ -177,20 +177,20 @@ impl Path<'_> {
         &self,
         mut wire: Wire,
         layers: Layers<'_>,
-        journal: &mut Journal,
+        running: &mut Running,
     ) -> Result<Wire, Fault> {
         let to_exit = layers.exit_tls.is_some() || layers.tunnel.is_some();
-        let begun = journal.alarm.now();
+        let begun = running.alarm.now();
         if to_exit {
-            let shaken = self.shake(wire, &layers, journal).await;
-            journal.attempt.phases.handshake = Some(journal.alarm.now() - begun);
+            let shaken = self.shake(wire, &layers, running).await;
+            running.attempt.phases.handshake = Some(running.alarm.now() - begun);
             wire = shaken?;
         }
         if let Some(name) = layers.origin_tls {
-            let begun = journal.alarm.now();
+            let begun = running.alarm.now();
             let with = (Phase::OriginTls, name);
-            let secured = self.secure(wire, with, journal).await;
-            journal.attempt.phases.tls = Some(journal.alarm.now() - begun);
+            let secured = self.secure(wire, with, running).await;
+            running.attempt.phases.tls = Some(running.alarm.now() - begun);
             wire = secured?;
         }
         Ok(wire)
@@ -201,17 +201,17 @@ impl Path<'_> {
         &self,
         mut wire: Wire,
         layers: &Layers<'_>,
-        journal: &mut Journal,
+        running: &mut Running,
     ) -> Result<Wire, Fault> {
         if let Some(name) = &layers.exit_tls {
             let with = (Phase::ExitTls, name.clone());
-            wire = self.secure(wire, with, journal).await?;
+            wire = self.secure(wire, with, running).await?;
         }
         if let Some(ask) = &layers.tunnel {
-            match journal.alarm.bound(ask.open(&mut wire)).await {
+            match running.alarm.bound(ask.open(&mut wire)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(NoTunnel { fault, refusal })) => {
-                    journal.attempt.refusal = refusal;
+                    running.attempt.refusal = refusal;
                     return Err(fault);
                 }
                 Err(passed) => return Err(passed.fault(Phase::Handshake, "no tunnel")),
@@ -224,11 +224,11 @@ impl Path<'_> {
         &self,
         wire: Wire,
         with: (Phase, ServerName<'static>),
-        journal: &mut Journal,
+        running: &mut Running,
     ) -> Result<Wire, Fault> {
         let base = &self.inner.tls;
         let sessions = &self.via.sessions;
-        sessions.connect(base, with, wire, &mut journal.alarm).await
+        sessions.connect(base, with, wire, &mut running.alarm).await
     }
 }
 

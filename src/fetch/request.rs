@@ -96,9 +96,10 @@ impl Templates {
             let own = self.per_origin.get(origin.as_str());
             own.unwrap_or(&self.general)
         };
-        match request.left_origin {
-            false => template.home.clone(),
-            true => template.away.clone(),
+        if request.left_origin {
+            template.away.clone()
+        } else {
+            template.home.clone()
         }
     }
 }

@@ -173,7 +173,7 @@ pub(super) fn options() -> Options {
             total: AMPLE,
             max_body: None,
         },
-        tunnel: Tunnel::Https,
+        tunnel_http: Tunnel::Https,
         coding: Coding::Identity,
         tls: TlsRoots::none(),
         headers: HeaderMap::new(),

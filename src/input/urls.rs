@@ -2,7 +2,7 @@
 //!
 //! Owns the reader's thread and its bounded channel; leaves what a row means to `entry`.
 //! Invariants: an entry is handed over with the read that completed it; at most
-//! [`BATCHES`] batches of [`BATCH`] entries wait, then reading stops until there is room;
+//! `BATCHES` batches of `BATCH` entries wait, then reading stops until there is room;
 //! nothing is skipped in silence, a list that breaks off ends with an error.
 //!
 //! A thread of its own, because reading, decompressing and parsing a long list would take
@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::format::ListFormat;
 use super::list::{List, More};
-use super::rows::Content;
+use super::rows::{Content, Row};
 use super::source::ListSource;
 use crate::model::{Job, Refusal};
 use entry::Columns;
@@ -131,12 +131,11 @@ async fn send_all(
             reading
                 .take(row)
                 .with_context(|| list.source().to_string())?;
-            if reading.batch.len() == BATCH {
-                reading.send(sender).await;
+            if reading.batch.len() == BATCH && reading.send(sender).await == Listener::Gone {
+                return Ok(());
             }
         }
-        reading.send(sender).await;
-        if more == More::End {
+        if reading.send(sender).await == Listener::Gone || more == More::End {
             return Ok(());
         }
     }
@@ -151,7 +150,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn take(&mut self, row: super::rows::Row) -> anyhow::Result<()> {
+    fn take(&mut self, row: Row) -> anyhow::Result<()> {
         let line = row.line;
         match row.content {
             Content::Header(Ok(names)) => match Columns::new(&names) {
@@ -164,12 +163,22 @@ impl Reading {
         Ok(())
     }
 
-    async fn send(&mut self, sender: &Sender) {
-        if !self.batch.is_empty() {
-            // A closed channel ends `read_here` in the same turn.
-            let _ = sender.send(Ok(std::mem::take(&mut self.batch))).await;
+    async fn send(&mut self, sender: &Sender) -> Listener {
+        if self.batch.is_empty() {
+            return Listener::There;
+        }
+        match sender.send(Ok(std::mem::take(&mut self.batch))).await {
+            Ok(()) => Listener::There,
+            Err(_) => Listener::Gone,
         }
     }
+}
+
+/// Whether anybody still wants entries.
+#[derive(PartialEq, Eq)]
+enum Listener {
+    There,
+    Gone,
 }
 
 #[cfg(test)]

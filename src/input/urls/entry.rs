@@ -188,3 +188,6 @@ fn decoded(base64: &str) -> Result<Bytes, Fault> {
         .map(Bytes::from)
         .map_err(|_| Fault::entry("has a body_base64 that is not valid Base64"))
 }
+
+#[cfg(test)]
+mod tests;
