@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
+use crate::input;
+
 /// Requests per second: `0.2`, `5`, `30/m`, `100/h`, `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate(pub Option<f64>);
@@ -92,15 +94,12 @@ impl FromStr for Header {
 
     fn from_str(text: &str) -> Result<Header, String> {
         // The value may be a secret: no message shows it.
-        let (name, value) = text.split_once(':').ok_or("a header is written 'Name: value'")?;
-        let name: HeaderName =
-            name.trim().parse().map_err(|_| "the header's name has a character that no name may have".to_owned())?;
-        if crate::input::is_reserved_header(&name) {
-            return Err(format!("`{name}` is set by the program itself: leave it out"));
-        }
-        let mut value = HeaderValue::from_str(value.trim())
-            .map_err(|_| format!("the value of `{name}` has a control character: remove it"))?;
-        value.set_sensitive(true);
+        let (name, value) = text
+            .split_once(':')
+            .ok_or("a header is written 'Name: value'")?;
+        let complete = |reason: input::Reason| format!("this flag {reason}");
+        let name = input::headers::name(name.trim()).map_err(complete)?;
+        let value = input::headers::value(&name, value).map_err(complete)?;
         Ok(Header(name, value))
     }
 }

@@ -12,24 +12,31 @@ mod flight;
 mod landing;
 mod records;
 mod stop;
+mod winding_up;
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::mpsc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{Id, JoinSet};
-use tokio::time::Sleep;
+use tokio::time::{Sleep, sleep_until};
 
-use crate::fetch::{Conns, Fetcher};
-use crate::input::Batch;
-use crate::model::{Clock, Codes, Exit, Job, Record, Refusal, Time};
+use crate::fetch::{Conns, Fetcher, Request};
+use crate::input::Urls;
+use crate::model::{Clock, Codes, Exit, Time};
 use crate::report::{Progress, Summary, Tally};
-use crate::schedule::{Lease, Next, Scheduler, Start, Work};
-use crate::store::{Decision, ResultsCopy, Store};
+use crate::schedule::{Lease, Next, Note, Scheduler, Start, Work};
+use crate::store::{ResultsCopy, Store};
 use flight::{Ground, Landed};
 use stop::Stop;
+
 pub use stop::Ended;
+
+/// Time between two looks at idle sockets and progress.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Everything a run needs, resolved.
 pub struct Plan {
@@ -37,6 +44,8 @@ pub struct Plan {
     pub clock: Clock,
     /// The fleet, in the order of the scheduler's exit indices.
     pub exits: Arc<[Exit]>,
+    /// Names and caps of the groups, in the order of the scheduler's indices.
+    pub groups: Vec<(String, u32)>,
     /// Rules and seats of the fleet.
     pub scheduler: Scheduler,
     /// Makes attempts.
@@ -48,7 +57,9 @@ pub struct Plan {
     /// 0: a 3xx is an answer like any other.
     pub max_redirects: u32,
     /// The URL list as it is read.
-    pub entries: mpsc::Receiver<Batch>,
+    pub urls: Urls,
+    /// How messages name that list.
+    pub list: String,
     /// The output directory.
     pub store: Store,
     /// A second place for records.
@@ -59,13 +70,6 @@ pub struct Plan {
     pub progress: Progress,
 }
 
-/// The machine's clocks, read here once; everything else asks the [`Clock`].
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
-pub fn start_clock() -> Clock {
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH);
-    Clock::new(Instant::now(), unix.unwrap_or_default())
-}
-
 /// How a run ended.
 pub struct End {
     /// Why it stopped.
@@ -74,30 +78,53 @@ pub struct End {
     pub summary: Summary,
 }
 
-/// Runs `plan` to its end. The files of the output directory are written when it returns.
-pub async fn run(plan: Plan) -> End {
-    Engine::new(plan).run().await
+/// The machine's clocks, read here once; everything else asks the [`Clock`].
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the clock"
+)]
+pub fn start_clock() -> Clock {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH);
+    Clock::new(Instant::now(), unix.unwrap_or_default())
+}
+
+/// Runs `plan` to its end; every record is in the journal when it returns.
+///
+/// # Errors
+/// The signal handlers cannot be set. Everything later is told by [`End::ended`].
+pub async fn run(plan: Plan) -> anyhow::Result<End> {
+    let interrupt = signal(SignalKind::interrupt())?;
+    let terminate = signal(SignalKind::terminate())?;
+    let mut engine = Engine::new(plan);
+    engine.work(interrupt, terminate).await;
+    Ok(engine.end().await)
 }
 
 struct Engine {
     clock: Clock,
+    started: Time,
     exits: Arc<[Exit]>,
+    groups: Vec<(String, u32)>,
     scheduler: Scheduler,
     conns: Conns,
     ground: Arc<Ground>,
     tasks: JoinSet<Landed>,
     /// What each task holds; a task that dies returns nothing itself.
     flights: HashMap<Id, Flight>,
-    /// `None`: the list is read.
-    entries: Option<mpsc::Receiver<Batch>>,
+    urls: Urls,
+    list: String,
+    /// The list has been read to its end.
+    list_read: bool,
+    /// Entries of the list so far.
+    entries: u64,
     store: Store,
     copy: Option<ResultsCopy>,
     tally: Tally,
     progress: Progress,
+    max_time: Option<Time>,
     stop: Stop,
     /// Nothing starts before: this machine had no descriptor or port to spare.
     resume_at: Time,
-    wake: std::pin::Pin<Box<Sleep>>,
 }
 
 struct Flight {
@@ -108,10 +135,13 @@ struct Flight {
 
 impl Engine {
     fn new(plan: Plan) -> Engine {
-        let tally = Tally::new(&plan.exits);
-        let wake = Box::pin(tokio::time::sleep_until(plan.clock.instant(Time::NEVER).into()));
+        let started = plan.clock.now();
         Engine {
             clock: plan.clock,
+            started,
+            tally: Tally::new(&plan.exits),
+            exits: plan.exits,
+            groups: plan.groups,
             scheduler: plan.scheduler,
             conns: plan.conns,
             ground: Arc::new(Ground {
@@ -122,15 +152,144 @@ impl Engine {
             }),
             tasks: JoinSet::new(),
             flights: HashMap::new(),
-            entries: Some(plan.entries),
+            urls: plan.urls,
+            list: plan.list,
+            list_read: false,
+            entries: 0,
             store: plan.store,
             copy: plan.copy,
-            tally,
             progress: plan.progress,
-            stop: Stop::new(plan.max_time),
+            max_time: plan.max_time.map(|span| started + span),
+            stop: Stop::default(),
             resume_at: Time::ZERO,
-            exits: plan.exits,
-            wake,
         }
+    }
+
+    /// The loop.
+    async fn work(&mut self, mut interrupt: Signal, mut terminate: Signal) {
+        let mut timer = Box::pin(sleep_until(self.clock.instant(self.started).into()));
+        loop {
+            let wake = self.start_what_can();
+            self.flush();
+            if self.is_over() {
+                break;
+            }
+            self.set(&mut timer, wake);
+            let reads = !self.list_read && !self.stop.is_asked() && self.scheduler.wants_more();
+            tokio::select! {
+                _ = interrupt.recv() => self.stop.ask(Ended::Interrupted, self.clock.now()),
+                _ = terminate.recv() => self.stop.ask(Ended::Terminated, self.clock.now()),
+                Some(ended) = self.tasks.join_next_with_id() => {
+                    self.land(ended);
+                    while let Some(ended) = self.tasks.try_join_next_with_id() {
+                        self.land(ended);
+                    }
+                }
+                batch = self.urls.next(), if reads => match batch {
+                    Some(Ok(batch)) => self.take_in(batch),
+                    Some(Err(error)) => self.stop.ask_once(Ended::Local(error), self.clock.now()),
+                    None => self.list_read = true,
+                },
+                () = &mut timer => self.tick(),
+            }
+        }
+    }
+
+    /// Starts everything that may start now. Answers when to ask again, if time alone can
+    /// change the answer.
+    fn start_what_can(&mut self) -> Option<Time> {
+        let now = self.clock.now();
+        let held = now < self.resume_at || self.copy.as_ref().is_some_and(ResultsCopy::is_behind);
+        if self.stop.is_asked() {
+            return None;
+        }
+        if held {
+            return Some(now + TICK);
+        }
+        let wake = loop {
+            match self.scheduler.next(now) {
+                Next::Start(start) => self.start(start, now),
+                Next::GiveUp(work, failure) => self.fail(&work, failure),
+                Next::At(time) => break Some(time),
+                Next::Idle => break None,
+            }
+        };
+        for note in self.scheduler.notes() {
+            self.tell(&note);
+        }
+        wake
+    }
+
+    fn start(&mut self, start: Start, now: Time) {
+        let Start { lease, exit, work } = start;
+        let exit = exit.index();
+        let seat = self.conns.take(exit, work.target(), now);
+        let request = Request {
+            method: work.method().clone(),
+            target: work.target().clone(),
+            authorization: work.authorization().cloned(),
+            headers: work.headers().map(std::borrow::Cow::into_owned),
+            body: work.body().cloned(),
+            left_origin: work.left_origin(),
+        };
+        let task = flight::fly(Arc::clone(&self.ground), exit, seat, request);
+        let id = self.tasks.spawn(task).id();
+        self.flights.insert(id, Flight { lease, work, exit });
+    }
+
+    fn tell(&mut self, note: &Note) {
+        let now = self.clock.now();
+        match note {
+            Note::OriginPaused { origin, until } => {
+                self.tally.pause(origin, *until - now);
+                tracing::info!("{note}");
+            }
+            Note::Exit { .. } | Note::PanicOver => tracing::info!("{note}"),
+            Note::OriginDead { .. } | Note::Panic | Note::NoExit => tracing::warn!("{note}"),
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Err(error) = self.store.journal.flush() {
+            self.disk_failed(error);
+        }
+        match self.copy.as_mut().map(ResultsCopy::flush) {
+            None | Some(Ok(())) => {}
+            Some(Err(error)) => {
+                self.copy = None;
+                self.stop.ask_once(error.into(), self.clock.now());
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self.stop.deadline() {
+            Some(deadline) => self.tasks.is_empty() || self.clock.now() >= deadline,
+            None => self.list_read && self.scheduler.is_empty() && self.tasks.is_empty(),
+        }
+    }
+
+    fn set(&self, timer: &mut Pin<Box<Sleep>>, wake: Option<Time>) {
+        let tick = self.clock.now() + TICK;
+        let wake = [wake, self.stop.deadline(), self.max_time_left(), Some(tick)];
+        let wake = wake.into_iter().flatten().min().unwrap_or(tick);
+        let instant = self.clock.instant(wake).into();
+        if timer.deadline() != instant {
+            timer.as_mut().reset(instant);
+        }
+    }
+
+    fn max_time_left(&self) -> Option<Time> {
+        self.max_time.filter(|_| !self.stop.is_asked())
+    }
+
+    /// What time alone brings.
+    fn tick(&mut self) {
+        let now = self.clock.now();
+        self.conns.expire(now);
+        if self.max_time_left().is_some_and(|end| now >= end) {
+            self.stop.ask(Ended::OutOfTime, now);
+        }
+        self.progress.update(&self.snapshot(now));
     }
 }

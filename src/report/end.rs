@@ -13,6 +13,14 @@ pub struct ExitEnd {
     pub peak: u32,
     /// Most open sockets at one time, idle ones too.
     pub peak_sockets: u32,
+    /// Attempts that ended.
+    pub attempts: u64,
+    /// Attempts whose answer was accepted or followed.
+    pub ok: u64,
+    /// Attempts whose fault is mostly the exit's.
+    pub faults: u64,
+    /// Answers with status 429.
+    pub status_429: u64,
     /// `healthy`, `limited`, `ejected`, `probation` or `evicted`.
     pub state: &'static str,
     /// Why it is not healthy.

@@ -19,4 +19,4 @@ pub use origins::OriginRow;
 pub use progress::{LogWriter, Progress, ProgressMode, Screen, Snapshot};
 pub use spent::{Share, Spent, Stage};
 pub use summary::{Example, ExitFacts, ExitRow, FailureRow, GroupRow, Summary, Totals};
-pub use tally::{Counts, Mark, Tally, Tried};
+pub use tally::{Counts, Tally, Tried};

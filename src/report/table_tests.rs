@@ -3,22 +3,21 @@ use std::time::Duration;
 use super::*;
 use crate::model::{ErrorKind, Outcome};
 use crate::report::tally::tests::{answer, exit, healthy, origin, record};
-use crate::report::{ExitEnd, GroupEnd, Mark, RunEnd, Tally, Tried};
+use crate::report::{ExitEnd, GroupEnd, RunEnd, Tally, Tried};
 
 fn tallied(exits: &[crate::model::Exit]) -> Tally {
     let mut tally = Tally::new(exits);
     for (n, attempts) in [(0, 12), (1, 3)] {
         for k in 0..attempts {
-            let (status, mark) = match (n, k) {
-                (0, _) => (200, Mark::Ok),
-                (_, 0) => (429, Mark::Other),
-                _ => (502, Mark::ExitFault),
+            let status = match (n, k) {
+                (0, _) => 200,
+                (_, 0) => 429,
+                _ => 502,
             };
             tally.attempt(&Tried {
                 exit: n,
                 origin: &origin(),
                 attempt: &answer(status, 102 + k, 1024 * 100),
-                mark,
             });
         }
     }
@@ -36,8 +35,15 @@ fn small() -> Summary {
     tally.pause(&origin(), Duration::from_secs(90));
     tally.finish(RunEnd {
         exits: vec![
-            healthy(3, 3),
             ExitEnd {
+                attempts: 12,
+                ok: 12,
+                ..healthy(3, 3)
+            },
+            ExitEnd {
+                attempts: 3,
+                faults: 2,
+                status_429: 1,
                 state: "ejected",
                 reason: Some("502 in\na row".into()),
                 ..healthy(3, 2)
@@ -115,11 +121,17 @@ fn a_large_fleet_shows_its_telling_rows_and_sums_the_rest() {
                 exit: n,
                 origin: &origin(),
                 attempt: &answer(200, 10, 1),
-                mark: if n == 5 { Mark::ExitFault } else { Mark::Ok },
             });
         }
     }
-    let mut ends = vec![healthy(3, 3); 200];
+    let mut ends: Vec<_> = (0..200)
+        .map(|n| ExitEnd {
+            attempts: n,
+            ok: n,
+            ..healthy(3, 3)
+        })
+        .collect();
+    (ends[5].ok, ends[5].faults) = (0, 5);
     ends[7].peak = 4;
     let summary = tally.finish(RunEnd {
         exits: ends,

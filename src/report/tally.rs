@@ -1,7 +1,8 @@
 //! Counting while the run goes: a pure fold over attempts and records.
 //!
 //! Invariant: memory follows the exits, the kinds of failure and a bounded number of
-//! origins, never the list. What an attempt means is told by the caller ([`Mark`]).
+//! origins, never the list. What an attempt means for its exit is the scheduler's to count
+//! and comes with [`RunEnd`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,17 +28,6 @@ const STEPS_MAX: u64 = 36_000_000;
 /// one (about 1 kB).
 const EXACT_EXITS: usize = 2000;
 
-/// What an attempt was, in the scheduler's judgement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// It ended its job as ok.
-    Ok,
-    /// It is held against the exit.
-    ExitFault,
-    /// Neither: a redirect, an origin's error, a fault that is not the exit's.
-    Other,
-}
-
 /// An attempt to be counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Tried<'a> {
@@ -47,8 +37,6 @@ pub struct Tried<'a> {
     pub origin: &'a Origin,
     /// The facts.
     pub attempt: &'a Attempt,
-    /// The judgement.
-    pub mark: Mark,
 }
 
 /// How many entries have ended, and how.
@@ -85,10 +73,6 @@ pub(super) struct ExitTally {
     pub id: Arc<str>,
     pub tier: Option<Arc<str>>,
     pub group: Option<Arc<str>>,
-    pub attempts: u64,
-    pub ok: u64,
-    pub faults: u64,
-    pub status_429: u64,
     pub bytes: u64,
     pub ttfb: Ttfb,
 }
@@ -126,10 +110,6 @@ impl Tally {
                 id: exit.id.clone(),
                 tier: exit.tier.clone(),
                 group: exit.group.clone(),
-                attempts: 0,
-                ok: 0,
-                faults: 0,
-                status_429: 0,
                 bytes: 0,
                 ttfb: Ttfb::default(),
             })
@@ -159,14 +139,7 @@ impl Tally {
         let Some(exit) = self.exits.get_mut(tried.exit) else {
             return;
         };
-        exit.attempts += 1;
         exit.bytes += attempt.wire_bytes;
-        exit.status_429 += u64::from(attempt.status() == Some(429));
-        match tried.mark {
-            Mark::Ok => exit.ok += 1,
-            Mark::ExitFault => exit.faults += 1,
-            Mark::Other => {}
-        }
         if let Some(time) = ttfb {
             exit.ttfb.add(time, self.digits);
         }

@@ -1,0 +1,207 @@
+//! The command line: what was typed, resolved into what is meant, one file per subcommand.
+//!
+//! Exit codes are made here and nowhere else. Standard output is data; everything said to
+//! people on the way goes to standard error.
+
+mod args;
+mod config;
+mod demo;
+mod descriptors;
+mod dry_run;
+mod fleet;
+mod lab;
+mod logging;
+mod run;
+mod settings;
+mod shell;
+mod stdout;
+mod values;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+/// Bulk fetcher for long URL lists through a fleet of proxies
+#[derive(Debug, Parser)]
+#[command(name = "exitfetch", version, max_term_width = 100, args_override_self = true)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Fetch a URL list through a list of exits
+    #[command(after_help = run::EXAMPLES)]
+    Run(Box<args::RunArgs>),
+    /// Show the main job on a loopback lab in this process
+    Demo,
+    /// Keep a loopback lab running: origins and exits to rehearse on
+    #[command(after_help = lab::EXAMPLES)]
+    Lab(lab::LabArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff)
+    Man,
+}
+
+/// How the program ends; see DESIGN "Exit codes".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Code {
+    Ok = 0,
+    Local = 1,
+    Usage = 2,
+    SomeFailed = 3,
+    NoExit = 4,
+    OutOfTime = 5,
+    Interrupted = 130,
+    ReaderGone = 141,
+    Terminated = 143,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> ExitCode {
+        ExitCode::from(code as u8)
+    }
+}
+
+/// An error with the exit code it means.
+struct Stopped {
+    code: Code,
+    error: anyhow::Error,
+}
+
+impl Stopped {
+    /// The command line, the settings or a list cannot be used.
+    fn usage(error: impl Into<anyhow::Error>) -> Stopped {
+        Stopped {
+            code: Code::Usage,
+            error: error.into(),
+        }
+    }
+
+    /// This machine cannot do it.
+    fn local(error: impl Into<anyhow::Error>) -> Stopped {
+        Stopped {
+            code: Code::Local,
+            error: error.into(),
+        }
+    }
+}
+
+/// Parses the command line, runs the command, answers with its exit code.
+pub fn main() -> ExitCode {
+    // One provider for all of TLS; a second call could only find it set.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let result = parse(std::env::args_os().collect()).and_then(execute);
+    match result {
+        Ok(code) => code.into(),
+        Err(stopped) => {
+            logging::say(&format!("error: {:#}", stopped.error));
+            stopped.code.into()
+        }
+    }
+}
+
+/// What is meant: the command, and for `run` the settings file behind it.
+struct Parsed {
+    command: Command,
+    config: config::Config,
+    /// `--per-exit` was given, in words or in the file.
+    per_exit_given: bool,
+}
+
+fn parse(words: Vec<OsString>) -> Result<Parsed, Stopped> {
+    let typed = Cli::parse_from(&words);
+    let Command::Run(args) = &typed.command else {
+        return Ok(Parsed {
+            command: typed.command,
+            config: config::Config::default(),
+            per_exit_given: false,
+        });
+    };
+    let (config, path) = config::load(args.config.as_deref()).map_err(Stopped::usage)?;
+    let words = match path {
+        None => words,
+        Some(path) => {
+            let context = |error: anyhow::Error| error.context(path.display().to_string());
+            with_file(words, &config)
+                .map_err(context)
+                .map_err(Stopped::usage)?
+        }
+    };
+    // The file's words were tried above, the user's own before: both are known to be good.
+    let matches = Cli::command().get_matches_from(words);
+    let per_exit_given = matches.subcommand_matches("run").is_some_and(|run| {
+        run.value_source("per_exit") == Some(clap::parser::ValueSource::CommandLine)
+    });
+    let command = Cli::from_arg_matches(&matches)
+        .map_err(Stopped::usage)?
+        .command;
+    Ok(Parsed {
+        command,
+        config,
+        per_exit_given,
+    })
+}
+
+/// The user's words with those of the file before them, so that the user's win.
+fn with_file(words: Vec<OsString>, config: &config::Config) -> anyhow::Result<Vec<OsString>> {
+    let mut cli = Cli::command();
+    let run = cli
+        .find_subcommand_mut("run")
+        .ok_or_else(|| anyhow::anyhow!("there is no `run`"))?;
+    let file = config::as_words(&config.run, run)?;
+    let (front, back) = words.split_at(words.len().min(2));
+    let alone: Vec<OsString> = front.iter().chain(&file).cloned().collect();
+    if let Err(error) = Cli::try_parse_from(alone) {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        anyhow::bail!("[run] {}", line.trim_start_matches("error: "));
+    }
+    Ok(front.iter().chain(&file).chain(back).cloned().collect())
+}
+
+fn execute(parsed: Parsed) -> Result<Code, Stopped> {
+    match parsed.command {
+        Command::Run(args) => run::run(*args, parsed.config, parsed.per_exit_given),
+        Command::Demo => demo::demo(),
+        Command::Lab(args) => lab::lab(args),
+        Command::Completions { shell } => shell::completions(shell, &mut Cli::command()),
+        Command::Man => shell::man(Cli::command()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_file_s_words_come_before_the_user_s() {
+        let config: config::Config = toml::from_str("[run]\nrate = 2\nper_exit = 5").unwrap();
+        let words = ["exitfetch", "run", "--rate", "9"].map(OsString::from).to_vec();
+        let words = with_file(words, &config).unwrap();
+        let matches = Cli::command().get_matches_from(words);
+        let Command::Run(args) = Cli::from_arg_matches(&matches).unwrap().command else {
+            panic!("run");
+        };
+        assert_eq!((args.rate.0, args.per_exit), (Some(9.0), 5));
+    }
+
+    #[test]
+    fn a_bad_value_in_the_file_is_told_with_its_flag() {
+        let config: config::Config = toml::from_str("[run]\nrate = 0").unwrap();
+        let error = with_file(vec!["exitfetch".into(), "run".into()], &config).unwrap_err();
+        assert!(error.to_string().starts_with("[run] invalid value '0' for '--rate"));
+    }
+}

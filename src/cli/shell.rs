@@ -1,0 +1,25 @@
+//! `completions` and `man`: what a packager installs beside the program.
+
+use clap::Command;
+use clap_complete::Shell;
+
+use super::{Code, Stopped, stdout};
+
+pub(super) fn completions(shell: Shell, command: &mut Command) -> Result<Code, Stopped> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, command, "exitfetch", &mut script);
+    show(&script)
+}
+
+pub(super) fn man(command: Command) -> Result<Code, Stopped> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command)
+        .render(&mut page)
+        .map_err(Stopped::local)?;
+    show(&page)
+}
+
+fn show(text: &[u8]) -> Result<Code, Stopped> {
+    stdout::print(&String::from_utf8_lossy(text)).map_err(Stopped::local)?;
+    Ok(Code::Ok)
+}

@@ -1,0 +1,228 @@
+//! What happens when an attempt comes back or an entry ends: lease, verdict, body, record,
+//! count, in this order.
+
+use std::time::Duration;
+
+use http::header::CONTENT_TYPE;
+use tokio::task::{Id, JoinError};
+
+use super::flight::Landed;
+use super::records::{self, Stored};
+use super::stop::Ended;
+use super::{Engine, Flight};
+use crate::input::{Batch, Entry};
+use crate::model::{
+    Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Outcome, Record, Refusal, Time,
+};
+use crate::report::Tried;
+use crate::schedule::{Verdict, Work};
+use crate::store::{Decision, StoreError};
+
+/// Nothing starts for this long after this machine had no descriptor or port to spare.
+const BREATHER: Duration = Duration::from_millis(100);
+
+impl Engine {
+    /// An attempt's task has ended, one way or the other.
+    pub(super) fn land(&mut self, ended: Result<(Id, Landed), JoinError>) {
+        let now = self.clock.now();
+        let (id, landed) = match ended {
+            Ok((id, landed)) => (id, Some(landed)),
+            Err(error) => {
+                if error.is_panic() {
+                    tracing::error!("an attempt's task panicked; its job is tried again");
+                }
+                (error.id(), None)
+            }
+        };
+        let Some(flight) = self.flights.remove(&id) else {
+            return;
+        };
+        match landed {
+            Some(landed) => self.judge(flight, landed, now),
+            None => self.cut_short(flight, now),
+        }
+    }
+
+    fn cut_short(&mut self, flight: Flight, now: Time) {
+        self.conns.give_back(flight.exit, None, now);
+        match self.scheduler.abandon(flight.lease, flight.work, now) {
+            Verdict::Failed(work, failure) if !self.stop.is_asked() => self.fail(&work, failure),
+            Verdict::Ok(_) | Verdict::Failed(..) | Verdict::Again => {}
+        }
+    }
+
+    fn judge(&mut self, flight: Flight, landed: Landed, now: Time) {
+        let Landed {
+            attempt,
+            body,
+            conn,
+            disk,
+        } = landed;
+        self.conns.give_back(flight.exit, conn, now);
+        let origin = Origin::of(flight.work.target());
+        self.log(&flight, &attempt);
+        if let Some(error) = disk {
+            self.stop.ask_once(Ended::Local(error.into()), now);
+        }
+        if lacks_resources(&attempt) {
+            self.resume_at = now + BREATHER;
+        }
+        let verdict = self
+            .scheduler
+            .finish(flight.lease, flight.work, &attempt, now);
+        self.tally.attempt(&Tried {
+            exit: flight.exit,
+            origin: &origin,
+            attempt: &attempt,
+        });
+        match (verdict, body) {
+            (Verdict::Ok(work), Some(body)) => {
+                let content_type = attempt.head.as_ref().and_then(|h| h.headers.get(CONTENT_TYPE));
+                let content_type = content_type.and_then(|value| value.to_str().ok());
+                let file = self.store.names.file(&work.job, content_type);
+                let (bytes, sha256) = (body.bytes, body.sha256.clone());
+                match body.commit(&file) {
+                    Ok(()) => {
+                        let stored = Stored { file, bytes, sha256 };
+                        let record = records::ok(&work, &attempt, stored, &self.exits, self.at(now));
+                        self.settle(&record);
+                    }
+                    Err(error) => self.disk_failed(error),
+                }
+            }
+            // The scheduler and `flight` agree on what is accepted, so this is a body that a
+            // disk fault took; the run is stopping and the job counts as not reached.
+            (Verdict::Ok(_), None) => {}
+            (Verdict::Failed(work, failure), _) if !ended_here(&failure) || !self.stop.is_asked() => {
+                self.fail(&work, failure);
+            }
+            (Verdict::Failed(..) | Verdict::Again, _) => {}
+        }
+    }
+
+    fn log(&self, flight: &Flight, attempt: &Attempt) {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        let exit = &self.exits[flight.exit].id;
+        let url = flight.work.job.shown_url();
+        match &attempt.fault {
+            None => tracing::debug!(
+                "{url}: {} through {exit}, {} bytes",
+                attempt.status().unwrap_or_default(),
+                attempt.wire_bytes
+            ),
+            Some(fault) => tracing::debug!(
+                "{url}: {} fault through {exit}: {}",
+                fault.phase.as_str(),
+                fault.detail
+            ),
+        }
+    }
+
+    /// Records a job that was given up.
+    pub(super) fn fail(&mut self, work: &Work, failure: Failure) {
+        let record = records::failed(work, failure, &self.exits, self.at(self.clock.now()));
+        self.settle(&record);
+    }
+
+    /// Writes the record that ends a job, and one for each entry that waited for it.
+    fn settle(&mut self, record: &Record) {
+        match self.store.journal.settle(record) {
+            Ok(twins) => {
+                self.count(record);
+                for twin in &twins {
+                    self.count(twin);
+                }
+            }
+            Err(error) => self.disk_failed(error),
+        }
+    }
+
+    fn count(&mut self, record: &Record) {
+        if let Some(copy) = &mut self.copy {
+            copy.push(record);
+        }
+        self.tally.record(record);
+    }
+
+    pub(super) fn disk_failed(&mut self, error: StoreError) {
+        self.stop
+            .ask_once(Ended::Local(error.into()), self.clock.now());
+    }
+
+    /// Entries of the list have come.
+    pub(super) fn take_in(&mut self, batch: Batch) {
+        for entry in batch {
+            self.entries += 1;
+            match entry {
+                Entry::Job(job) => self.admit(job),
+                Entry::Refused(refusal) => self.refuse(refusal),
+            }
+        }
+    }
+
+    fn admit(&mut self, job: Job) {
+        let decision = match self.store.journal.decide(&job) {
+            Ok(decision) => decision,
+            Err(error) => return self.disk_failed(error),
+        };
+        match decision {
+            Decision::Fetch | Decision::Refetch(_) => self.scheduler.push(job, self.clock.now()),
+            Decision::Done(record) => self.tally.already(&record),
+            Decision::Twin(mut record) => {
+                record.at = self.at(self.clock.now());
+                match self.store.journal.append(&record) {
+                    Ok(()) => self.count(&record),
+                    Err(error) => self.disk_failed(error),
+                }
+            }
+            Decision::Wait => {}
+            Decision::DuplicateId { line } => self.refuse(Refusal {
+                line: job.line,
+                url: job.shown_url().into(),
+                kind: ErrorKind::DuplicateId,
+                reason: format!("line {line} has the same id for another request: give each its own"),
+                id: job.id,
+            }),
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        tracing::warn!("{}:{}: {}", self.list, refusal.line, refusal.reason);
+        let recorded = self.store.journal.is_refused_already(&refusal);
+        let record = records::refused(refusal, self.at(self.clock.now()));
+        if recorded {
+            self.tally.record(&record);
+            return;
+        }
+        match self.store.journal.append(&record) {
+            Ok(()) => self.count(&record),
+            Err(error) => self.disk_failed(error),
+        }
+    }
+
+    /// `now` as records write it: RFC 3339, UTC, to the millisecond.
+    fn at(&self, now: Time) -> String {
+        let unix = self.clock.unix(now);
+        let millis = i64::try_from(unix.as_millis()).unwrap_or(i64::MAX);
+        let stamp = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
+        format!("{stamp:.3}")
+    }
+}
+
+/// This machine, not the exit, could not open a socket.
+fn lacks_resources(attempt: &Attempt) -> bool {
+    attempt
+        .fault
+        .as_ref()
+        .is_some_and(|fault| fault.kind == FaultKind::LocalLimit)
+}
+
+/// The failure is ours: with the run stopping for it, the job counts as not reached.
+fn ended_here(failure: &Failure) -> bool {
+    matches!(
+        failure.kind,
+        ErrorKind::Disk | ErrorKind::Local | ErrorKind::Cancelled
+    )
+}

@@ -1,0 +1,123 @@
+//! The end of a run: cut what is still under way, write the last records, fold the summary.
+
+use std::time::Duration;
+
+use super::stop::Ended;
+use super::{End, Engine};
+use crate::model::Time;
+use crate::report::{ExitEnd, GroupEnd, RunEnd, Snapshot};
+use crate::schedule::{ExitIx, State};
+
+/// How long the rest of the list is counted after an early end.
+const COUNT_REST: Duration = Duration::from_secs(2);
+/// How long a slow reader of `--results` is waited for.
+const COPY_PATIENCE: Duration = Duration::from_secs(30);
+
+impl Engine {
+    /// Ends the run. Attempts that are still out are cancelled; their jobs have no record.
+    pub(super) async fn end(mut self) -> End {
+        self.tasks.abort_all();
+        while let Some(ended) = self.tasks.join_next_with_id().await {
+            self.land(ended);
+        }
+        self.conns.close_all();
+        self.progress.finish();
+        if self.stop.is_asked() && !self.list_read {
+            self.count_rest().await;
+        }
+        if let Some(copy) = self.copy.take()
+            && let Err(error) = copy.finish(COPY_PATIENCE)
+        {
+            self.stop.ask_once(error.into(), self.clock.now());
+        }
+        let facts = self.facts();
+        let over = self.scheduler.is_over();
+        let stop = match self.store.close() {
+            Ok(()) => self.stop.reason(),
+            Err(error) => Some(self.stop.reason().unwrap_or_else(|| Ended::Local(error.into()))),
+        };
+        let ended = stop.unwrap_or(if over { Ended::NoExit } else { Ended::Complete });
+        let summary = self.tally.finish(RunEnd {
+            stopped: ended.sentence(),
+            ..facts
+        });
+        End { ended, summary }
+    }
+
+    /// Counts entries that were never looked at, as far as they come soon: the summary says
+    /// how many were not reached.
+    async fn count_rest(&mut self) {
+        let rest = async {
+            while let Some(Ok(batch)) = self.urls.next().await {
+                self.entries += batch.len() as u64;
+            }
+        };
+        // A list without end is cut here; the entries then are those that were seen.
+        let _ = tokio::time::timeout(COUNT_REST, rest).await;
+    }
+
+    pub(super) fn snapshot(&self, now: Time) -> Snapshot {
+        let exits = self.scheduler.exits();
+        let usable = (0..exits)
+            .filter(|&exit| self.scheduler.exit(ExitIx::new(exit)).cap > 0)
+            .count();
+        Snapshot {
+            elapsed: now - self.started,
+            counts: self.tally.counts(),
+            entries: self.list_read.then_some(self.entries),
+            in_flight: u64::from(self.scheduler.in_flight()),
+            waiting_budget: self.scheduler.waiting_for_budget() as u64,
+            waiting_exit: self.scheduler.waiting_for_exit() as u64,
+            exits_usable: usable,
+            exits: exits as usize,
+        }
+    }
+
+    fn facts(&self) -> RunEnd {
+        let exit = |number: u32| {
+            let state = self.scheduler.exit(ExitIx::new(number));
+            ExitEnd {
+                cap: state.ceiling,
+                cap_now: state.cap,
+                peak: state.peak,
+                peak_sockets: self.conns.peak(number as usize),
+                attempts: state.attempts,
+                ok: state.ok,
+                faults: state.faults,
+                status_429: state.status_429,
+                state: state.state.as_str(),
+                reason: (state.state != State::Healthy || !state.reason.is_empty())
+                    .then(|| state.reason.clone()),
+                last_error: state.last_error.map(str::to_owned),
+            }
+        };
+        let group = |(number, (name, cap)): (usize, &(String, u32))| GroupEnd {
+            name: name.clone(),
+            cap: *cap,
+            peak: self.scheduler.group_peak(number as u32),
+        };
+        RunEnd {
+            exits: (0..self.scheduler.exits()).map(exit).collect(),
+            groups: self.groups.iter().enumerate().map(group).collect(),
+            entries: self.entries,
+            wall: self.clock.now() - self.started,
+            disk: self.store.bodies.disk_time(),
+            stopped: None,
+        }
+    }
+}
+
+impl Ended {
+    /// Why the run ended before its list, one line; `None` if it did not.
+    pub fn sentence(&self) -> Option<String> {
+        Some(match self {
+            Ended::Complete => return None,
+            Ended::NoExit => "no usable exit was left".to_owned(),
+            Ended::OutOfTime => "--max-time was reached".to_owned(),
+            Ended::Interrupted => "interrupted (SIGINT)".to_owned(),
+            Ended::Terminated => "terminated (SIGTERM)".to_owned(),
+            Ended::ReaderGone => "the reader of --results has closed".to_owned(),
+            Ended::Local(error) => format!("{error:#}"),
+        })
+    }
+}
