@@ -3,6 +3,8 @@
 //! Concurrency belongs to the exit (the proxy identity), request rate to the origin (the
 //! site). `ARCHITECTURE.md` has the map; imports go down the list below only.
 
+pub mod cli;
+pub mod engine;
 pub mod fetch;
 pub mod input;
 pub mod lab;

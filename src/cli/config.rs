@@ -72,14 +72,18 @@ pub fn load(named: Option<&Path>) -> Result<(Config, Option<PathBuf>)> {
         None if Path::new(DEFAULT).is_file() => Path::new(DEFAULT),
         None => return Ok((Config::default(), None)),
     };
-    let text = std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?;
-    let config = toml::from_str(&text).map_err(|error| anyhow::anyhow!("{}{}", path.display(), explain(&error, &text)))?;
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{}: cannot be read", path.display()))?;
+    let config = toml::from_str(&text)
+        .map_err(|error| anyhow::anyhow!("{}{}", path.display(), explain(&error, &text)))?;
     Ok((config, Some(path.to_owned())))
 }
 
 /// `:LINE: message`, without the excerpt of the file: it may hold a header's secret.
 fn explain(error: &toml::de::Error, text: &str) -> String {
-    let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+    let line = error
+        .span()
+        .map(|span| text[..span.start.min(text.len())].lines().count().max(1));
     let message = error.message().replace('\n', " ");
     match line {
         Some(line) => format!(":{line}: {message}"),
@@ -95,7 +99,10 @@ pub fn as_words(run: &Table, command: &Command) -> Result<Vec<OsString>> {
     let mut words = Vec::new();
     for (key, value) in run {
         let flag = key.replace('_', "-");
-        let Some(arg) = command.get_arguments().find(|arg| arg.get_long() == Some(&flag)) else {
+        let Some(arg) = command
+            .get_arguments()
+            .find(|arg| arg.get_long() == Some(&flag))
+        else {
             bail!("[run] has no key `{key}`{}", nearest(&flag, command));
         };
         if flag == "config" {
@@ -114,7 +121,11 @@ pub fn as_words(run: &Table, command: &Command) -> Result<Vec<OsString>> {
             Value::Float(number) if takes_value => push(number.to_string()),
             Value::Array(items) if takes_value => {
                 for item in items {
-                    push(item.as_str().with_context(|| format!("[run] {key}: write a list of texts"))?.to_owned());
+                    push(
+                        item.as_str()
+                            .with_context(|| format!("[run] {key}: write a list of texts"))?
+                            .to_owned(),
+                    );
                 }
             }
             _ if takes_value => bail!("[run] {key}: write text or a number"),
@@ -126,7 +137,9 @@ pub fn as_words(run: &Table, command: &Command) -> Result<Vec<OsString>> {
 
 fn nearest(flag: &str, command: &Command) -> String {
     let longs = command.get_arguments().filter_map(|arg| arg.get_long());
-    let best = longs.map(|long| (strsim::levenshtein(flag, long), long)).min();
+    let best = longs
+        .map(|long| (strsim::levenshtein(flag, long), long))
+        .min();
     match best {
         Some((far, long)) if far <= 3 => format!(": did you mean `{}`?", long.replace('-', "_")),
         _ => ": see `exitfetch run --help` for the flags".to_owned(),
@@ -148,13 +161,25 @@ mod tests {
 
     fn words(text: &str) -> Result<Vec<String>> {
         let config: Config = toml::from_str(text)?;
-        Ok(as_words(&config.run, &command())?.into_iter().map(|w| w.into_string().unwrap()).collect())
+        Ok(as_words(&config.run, &command())?
+            .into_iter()
+            .map(|w| w.into_string().unwrap())
+            .collect())
     }
 
     #[test]
     fn keys_become_the_flags_they_are_named_after() {
         let text = "[run]\nrate = 0.5\nper_exit = 4\nfresh = true\nheader = ['A: b', 'C: d']";
-        assert_eq!(words(text).unwrap(), ["--rate=0.5", "--per-exit=4", "--fresh", "--header=A: b", "--header=C: d"]);
+        assert_eq!(
+            words(text).unwrap(),
+            [
+                "--rate=0.5",
+                "--per-exit=4",
+                "--fresh",
+                "--header=A: b",
+                "--header=C: d"
+            ]
+        );
         assert!(words("[run]\nfresh = false").unwrap().is_empty());
     }
 

@@ -35,7 +35,9 @@ fn divide(limit: u64, wanted: Option<u32>, most_useful: u64) -> Result<Room> {
             SPARE + PER_JOB
         );
     }
-    let in_flight = u64::from(wanted.unwrap_or(u32::MAX)).min(fits).min(most_useful.max(1));
+    let in_flight = u64::from(wanted.unwrap_or(u32::MAX))
+        .min(fits)
+        .min(most_useful.max(1));
     if wanted.is_some_and(|wanted| u64::from(wanted) > fits) {
         tracing::warn!(
             "the limit of open files ({limit}) allows {fits} requests in flight: raise it (ulimit -n)"

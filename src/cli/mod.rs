@@ -24,7 +24,12 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Bulk fetcher for long URL lists through a fleet of proxies
 #[derive(Debug, Parser)]
-#[command(name = "exitfetch", version, max_term_width = 100, args_override_self = true)]
+#[command(
+    name = "exitfetch",
+    version,
+    max_term_width = 100,
+    args_override_self = true
+)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
@@ -189,7 +194,9 @@ mod tests {
     #[test]
     fn the_file_s_words_come_before_the_user_s() {
         let config: config::Config = toml::from_str("[run]\nrate = 2\nper_exit = 5").unwrap();
-        let words = ["exitfetch", "run", "--rate", "9"].map(OsString::from).to_vec();
+        let words = ["exitfetch", "run", "--rate", "9"]
+            .map(OsString::from)
+            .to_vec();
         let words = with_file(words, &config).unwrap();
         let matches = Cli::command().get_matches_from(words);
         let Command::Run(args) = Cli::from_arg_matches(&matches).unwrap().command else {
@@ -202,6 +209,10 @@ mod tests {
     fn a_bad_value_in_the_file_is_told_with_its_flag() {
         let config: config::Config = toml::from_str("[run]\nrate = 0").unwrap();
         let error = with_file(vec!["exitfetch".into(), "run".into()], &config).unwrap_err();
-        assert!(error.to_string().starts_with("[run] invalid value '0' for '--rate"));
+        assert!(
+            error
+                .to_string()
+                .starts_with("[run] invalid value '0' for '--rate")
+        );
     }
 }

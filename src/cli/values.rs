@@ -5,9 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use http::{HeaderName, HeaderValue};
 
-use crate::input;
+use crate::input::{self, ListFormat};
+use crate::report::ProgressMode;
 
 /// Requests per second: `0.2`, `5`, `30/m`, `100/h`, `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +22,11 @@ impl FromStr for Rate {
         if text == "unlimited" {
             return Ok(Rate(None));
         }
-        let wrong = || format!("`{text}` is no rate: write requests per second above 0, such as 0.2, 5, 30/m, or `unlimited`");
+        let wrong = || {
+            format!(
+                "`{text}` is no rate: write requests per second above 0, such as 0.2, 5, 30/m, or `unlimited`"
+            )
+        };
         let (number, seconds) = match text.split_once('/') {
             None | Some((_, "s")) => (text.trim_end_matches("/s"), 1.0),
             Some((number, "m")) => (number, 60.0),
@@ -51,10 +57,15 @@ impl FromStr for Span {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Span, String> {
-        let seconds = text.parse::<f64>().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+        let seconds = text
+            .parse::<f64>()
+            .ok()
+            .and_then(|s| Duration::try_from_secs_f64(s).ok());
         match seconds.or_else(|| humantime::parse_duration(text).ok()) {
             Some(span) if !span.is_zero() => Ok(Span(span)),
-            _ => Err(format!("`{text}` is no length of time: write it above 0, such as 10s, 1m30s or 250ms")),
+            _ => Err(format!(
+                "`{text}` is no length of time: write it above 0, such as 10s, 1m30s or 250ms"
+            )),
         }
     }
 }
@@ -102,6 +113,24 @@ impl FromStr for Header {
         let value = input::headers::value(&name, value).map_err(complete)?;
         Ok(Header(name, value))
     }
+}
+
+/// Reads the form of a list.
+pub(super) fn list_format() -> impl TypedValueParser<Value = ListFormat> {
+    PossibleValuesParser::new(["text", "csv", "jsonl"]).map(|word| match word.as_str() {
+        "csv" => ListFormat::Csv,
+        "jsonl" => ListFormat::Jsonl,
+        _ => ListFormat::Text,
+    })
+}
+
+/// Reads `--progress`.
+pub(super) fn progress_mode() -> impl TypedValueParser<Value = ProgressMode> {
+    PossibleValuesParser::new(["auto", "always", "never"]).map(|word| match word.as_str() {
+        "always" => ProgressMode::Always,
+        "never" => ProgressMode::Never,
+        _ => ProgressMode::Auto,
+    })
 }
 
 #[cfg(test)]

@@ -77,14 +77,22 @@ impl Engine {
         });
         match (verdict, body) {
             (Verdict::Ok(work), Some(body)) => {
-                let content_type = attempt.head.as_ref().and_then(|h| h.headers.get(CONTENT_TYPE));
+                let content_type = attempt
+                    .head
+                    .as_ref()
+                    .and_then(|h| h.headers.get(CONTENT_TYPE));
                 let content_type = content_type.and_then(|value| value.to_str().ok());
                 let file = self.store.names.file(&work.job, content_type);
                 let (bytes, sha256) = (body.bytes, body.sha256.clone());
                 match body.commit(&file) {
                     Ok(()) => {
-                        let stored = Stored { file, bytes, sha256 };
-                        let record = records::ok(&work, &attempt, stored, &self.exits, self.at(now));
+                        let stored = Stored {
+                            file,
+                            bytes,
+                            sha256,
+                        };
+                        let record =
+                            records::ok(&work, &attempt, stored, &self.exits, self.at(now));
                         self.settle(&record);
                     }
                     Err(error) => self.disk_failed(error),
@@ -93,7 +101,9 @@ impl Engine {
             // The scheduler and `flight` agree on what is accepted, so this is a body that a
             // disk fault took; the run is stopping and the job counts as not reached.
             (Verdict::Ok(_), None) => {}
-            (Verdict::Failed(work, failure), _) if !ended_here(&failure) || !self.stop.is_asked() => {
+            (Verdict::Failed(work, failure), _)
+                if !ended_here(&failure) || !self.stop.is_asked() =>
+            {
                 self.fail(&work, failure);
             }
             (Verdict::Failed(..) | Verdict::Again, _) => {}
@@ -182,7 +192,9 @@ impl Engine {
                 line: job.line,
                 url: job.shown_url().into(),
                 kind: ErrorKind::DuplicateId,
-                reason: format!("line {line} has the same id for another request: give each its own"),
+                reason: format!(
+                    "line {line} has the same id for another request: give each its own"
+                ),
                 id: job.id,
             }),
         }

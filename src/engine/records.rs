@@ -16,7 +16,13 @@ pub(super) struct Stored {
 }
 
 /// The record of a job that is stored. `at` is RFC 3339.
-pub(super) fn ok(work: &Work, attempt: &Attempt, stored: Stored, exits: &[Exit], at: String) -> Record {
+pub(super) fn ok(
+    work: &Work,
+    attempt: &Attempt,
+    stored: Stored,
+    exits: &[Exit],
+    at: String,
+) -> Record {
     let head = attempt.head.as_ref();
     Record {
         status: attempt.status(),

@@ -34,7 +34,11 @@ impl Engine {
         let over = self.scheduler.is_over();
         let stop = match self.store.close() {
             Ok(()) => self.stop.reason(),
-            Err(error) => Some(self.stop.reason().unwrap_or_else(|| Ended::Local(error.into()))),
+            Err(error) => Some(
+                self.stop
+                    .reason()
+                    .unwrap_or_else(|| Ended::Local(error.into())),
+            ),
         };
         let ended = stop.unwrap_or(if over { Ended::NoExit } else { Ended::Complete });
         let summary = self.tally.finish(RunEnd {

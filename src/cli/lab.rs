@@ -1,0 +1,119 @@
+//! `exitfetch lab`: a loopback lab that runs until it is interrupted.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::values::Span;
+use super::{Code, Stopped, stdout};
+use crate::lab::{Behaviour, ExitConfig, Lab, LabConfig};
+use crate::model::Scheme;
+
+/// Shown under `lab --help`.
+pub(super) const EXAMPLES: &str = "\
+Example, in two terminals:
+  exitfetch lab --exits 6 --capacity 3 --write .
+  exitfetch run --exits exits.txt --urls urls.txt --per-exit 3
+
+Any host name leads to the lab through its exits; http://any.test/ lists the routes.
+What the exits counted is served as JSON at the address printed at the start (/stats).";
+
+/// `exitfetch lab`.
+#[derive(Args, Debug)]
+pub(super) struct LabArgs {
+    /// How many exits
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=20_000))]
+    exits: u16,
+    /// Requests an exit serves at full speed; with more it slows down in proportion. 0: any
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    capacity: u32,
+    /// Time an exit adds to each request
+    #[arg(long, value_name = "DUR")]
+    delay: Option<Span>,
+    /// How exits are spoken to: http, https or socks5
+    #[arg(long, value_name = "SCHEME", default_value = "http", value_parser = scheme)]
+    scheme: Scheme,
+    /// Login that the exits want
+    #[arg(long, value_name = "USER:PASS", value_parser = login)]
+    login: Option<(String, String)>,
+    /// How the last exits behave, one word each: refuse, reset, hang, 407, 502, flap:9:3:502 …
+    #[arg(long, value_name = "WORD")]
+    behaviour: Vec<Behaviour>,
+    /// First port: control address, origin http and https, then the exits [default: any free]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Write exits.txt, urls.txt and lab-ca.pem there
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    write: PathBuf,
+}
+
+fn scheme(text: &str) -> Result<Scheme, String> {
+    [Scheme::Http, Scheme::Https, Scheme::Socks5]
+        .into_iter()
+        .find(|scheme| scheme.as_str() == text)
+        .ok_or_else(|| "write http, https or socks5".to_owned())
+}
+
+fn login(text: &str) -> Result<(String, String), String> {
+    let (user, pass) = text.split_once(':').ok_or("write USER:PASS")?;
+    Ok((user.to_owned(), pass.to_owned()))
+}
+
+impl LabArgs {
+    fn config(&self) -> LabConfig {
+        let mut exit = ExitConfig::new(self.scheme)
+            .capacity(self.capacity)
+            .base(self.delay.map_or(Duration::ZERO, |span| span.0));
+        if let Some((user, pass)) = &self.login {
+            exit = exit.login(user, pass);
+        }
+        let mut config = LabConfig::alike(usize::from(self.exits), &exit);
+        for (exit, behaviour) in config
+            .exits
+            .iter_mut()
+            .rev()
+            .zip(self.behaviour.iter().rev())
+        {
+            exit.behaviour = behaviour.clone();
+        }
+        config.base_port = self.port;
+        config
+    }
+}
+
+pub(super) fn lab(args: LabArgs) -> Result<Code, Stopped> {
+    // Every exit has a port, every request a socket at each end.
+    let _ = rlimit::increase_nofile_limit(u64::MAX);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Stopped::local)?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: LabArgs) -> Result<Code, Stopped> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Stopped::local)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(Stopped::local)?;
+    let lab = Lab::start(args.config()).await.map_err(Stopped::local)?;
+    lab.write(&args.write).map_err(Stopped::local)?;
+    let text = format!(
+        "lab: {} exits; exits.txt, urls.txt and lab-ca.pem are in {}\n\
+         what they count: http://{}/stats\n\
+         origin without exit: http://{} and https://{}\n\
+         run: exitfetch run --exits exits.txt --urls urls.txt --per-exit 3\n\
+         Ctrl-C ends it\n",
+        lab.exits().len(),
+        args.write.display(),
+        lab.control(),
+        lab.origin_http(),
+        lab.origin_https(),
+    );
+    stdout::print(&text).map_err(Stopped::local)?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(Code::Ok)
+}

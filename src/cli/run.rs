@@ -1,0 +1,283 @@
+//! `exitfetch run`: both lists in, everything resolved, one run, its summary and exit code.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+
+use super::args::{RunArgs, SummaryForm};
+use super::config::Config;
+use super::descriptors::{self, Room};
+use super::fleet::{Fleet, FleetConfig, PerExit};
+use super::{Code, Stopped, dry_run, logging, settings, stdout};
+use crate::engine::{self, End, Ended, Plan};
+use crate::fetch::{Conns, Fetcher};
+use crate::input::{ListSource, Urls, exits, urls};
+use crate::model::Clock;
+use crate::report::{Progress, ProgressMode, Screen, Summary, write_files};
+use crate::schedule::{Rules, Scheduler};
+use crate::store::{FailedBefore, OpenOptions, ResultsCopy, Store};
+
+/// Shown under `run --help`.
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  exitfetch run --exits exits.txt --urls urls.txt --per-exit 3
+  zcat urls.gz | exitfetch run --exits exits.txt --urls - --results - | jq .status
+  exitfetch run --exits exits.txt --urls urls.csv --rate 30/m --out pages --dry-run
+
+Keep secrets out of the command line, where other users can see them: write exits and
+headers into files, or into exits.txt as ${VAR}.
+
+Exit status: 0 all ok, 1 local failure, 2 usage, 3 some failed or refused, 4 no usable
+exit left, 5 --max-time reached, 130 or 143 interrupted, 141 reader of --results gone.";
+
+pub(super) fn run(args: RunArgs, config: Config, per_exit_given: bool) -> Result<Code, Stopped> {
+    let clock = engine::start_clock();
+    let progress = Progress::new(progress_mode(&args), Screen::of_stderr());
+    logging::start(&args, &progress);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Stopped::local)?;
+    let job = Job {
+        args,
+        config,
+        per_exit_given,
+        clock,
+    };
+    let code = runtime.block_on(job.run(progress));
+    // A read of standard input that still blocks cannot be cancelled, only left behind.
+    runtime.shutdown_background();
+    code
+}
+
+/// The main job inside a program that has a runtime and no settings file.
+pub(super) async fn run_here(args: RunArgs, clock: Clock) -> Result<Code, Stopped> {
+    let progress = Progress::new(progress_mode(&args), Screen::of_stderr());
+    let job = Job {
+        args,
+        config: Config::default(),
+        per_exit_given: true,
+        clock,
+    };
+    job.run(progress).await
+}
+
+/// A live line and records would overwrite each other on one terminal.
+fn progress_mode(args: &RunArgs) -> ProgressMode {
+    let records_here = args.results.as_deref() == Some("-")
+        && std::io::IsTerminal::is_terminal(&std::io::stdout());
+    match args.progress {
+        ProgressMode::Auto if args.quiet || records_here => ProgressMode::Never,
+        mode => mode,
+    }
+}
+
+struct Job {
+    args: RunArgs,
+    config: Config,
+    per_exit_given: bool,
+    clock: Clock,
+}
+
+impl Job {
+    async fn run(self, progress: Progress) -> Result<Code, Stopped> {
+        let (exit_list, url_list) = self.sources().map_err(Stopped::usage)?;
+        let fleet = self.fleet(exit_list).await?;
+        let room =
+            descriptors::room(self.args.max_in_flight, fleet.slots()).map_err(Stopped::local)?;
+        let rules = settings::rules(&self.args, &self.config.origins, room.in_flight)
+            .map_err(Stopped::usage)?;
+        let options = settings::fetch(&self.args, &self.config.origins).map_err(Stopped::usage)?;
+        let fetcher =
+            Fetcher::new(options, fleet.exits.clone(), self.clock).map_err(Stopped::usage)?;
+        if self.args.insecure {
+            tracing::warn!(
+                "--insecure: no certificate is verified; anybody in between can read and change what is fetched"
+            );
+        }
+        let list = url_list.to_string();
+        let urls = urls::open(url_list, self.args.urls_format)
+            .await
+            .map_err(Stopped::usage)?;
+        if self.args.dry_run {
+            return dry_run::show(urls, &rules, &fleet).await;
+        }
+        let store = self.store().map_err(Stopped::local)?;
+        let copy = self.copy(&store).map_err(Stopped::local)?;
+        let plan = self.plan(Parts {
+            fleet,
+            room,
+            rules,
+            fetcher,
+            urls,
+            list,
+            store,
+            copy,
+            progress,
+        });
+        let end = engine::run(plan).await.map_err(Stopped::local)?;
+        self.conclude(end)
+    }
+
+    fn sources(&self) -> anyhow::Result<(ListSource, ListSource)> {
+        let source = |given: &Option<String>, flag: &str| {
+            let given = given.as_deref();
+            let text = given
+                .with_context(|| format!("{flag} is missing: name a file, an address or -"))?;
+            text.parse::<ListSource>().map_err(|never| match never {})
+        };
+        let exits = source(&self.args.exits, "--exits")?;
+        let urls = source(&self.args.urls, "--urls")?;
+        if exits == ListSource::Stdin && urls == ListSource::Stdin {
+            return Err(anyhow!(
+                "--exits and --urls cannot both be standard input: put one list into a file"
+            ));
+        }
+        Ok((exits, urls))
+    }
+
+    async fn fleet(&self, source: ListSource) -> Result<Fleet, Stopped> {
+        let name = source.to_string();
+        let variable = |name: &str| std::env::var(name).ok();
+        let list = exits::read(source, None, variable)
+            .await
+            .map_err(Stopped::usage)?;
+        for refused in &list.refused {
+            tracing::warn!("{name}:{}: {}", refused.line, refused.reason);
+        }
+        if list.exits.is_empty() {
+            let first = list.refused.first();
+            let why = first.map_or("it is empty".to_owned(), |refused| {
+                format!("line {}: {}", refused.line, refused.reason)
+            });
+            return Err(Stopped::usage(anyhow!(
+                "{name} has no usable exit ({why}); nothing was sent. Write one per line, such as http://user:pass@host:port"
+            )));
+        }
+        if list.duplicates > 0 {
+            tracing::info!("{name}: {} listed again, used once each", list.duplicates);
+        }
+        let per_exit = if self.per_exit_given {
+            PerExit::Given(self.args.per_exit)
+        } else {
+            PerExit::Default(self.args.per_exit)
+        };
+        let config = FleetConfig {
+            tiers: &self.config.tiers,
+            groups: &self.config.groups,
+        };
+        Ok(Fleet::new(list.exits, per_exit, &config))
+    }
+
+    fn store(&self) -> anyhow::Result<Store> {
+        let store = Store::open(
+            &self.args.out,
+            OpenOptions {
+                fresh: self.args.fresh,
+                failed_before: if self.args.no_retry_failed {
+                    FailedBefore::LeaveAlone
+                } else {
+                    FailedBefore::TryAgain
+                },
+                min_free: self.args.min_free.0,
+                name_template: self.args.name_template.clone(),
+                clock: self.clock,
+            },
+        )?;
+        let loaded = store.journal.loaded();
+        if loaded.malformed > 0 {
+            tracing::warn!(
+                "{}: {} lines are no records and were passed over",
+                store.dir().join("results.jsonl").display(),
+                loaded.malformed
+            );
+        }
+        Ok(store)
+    }
+
+    fn copy(&self, store: &Store) -> anyhow::Result<Option<ResultsCopy>> {
+        let journal = store.dir().join("results.jsonl");
+        let target = self.args.results.as_deref();
+        target
+            .map(|target| ResultsCopy::open(target, &journal))
+            .transpose()
+    }
+
+    fn plan(&self, parts: Parts) -> Plan {
+        let fleet = parts.fleet;
+        let caps: Vec<u32> = fleet.groups.iter().map(|(_, cap)| *cap).collect();
+        Plan {
+            clock: self.clock,
+            scheduler: Scheduler::new(parts.rules, &fleet.seats, &caps),
+            conns: Conns::new(&fleet.conns, parts.room.idle),
+            exits: fleet.exits,
+            groups: fleet.groups,
+            fetcher: parts.fetcher,
+            accept: self.args.accept.clone(),
+            max_redirects: self.args.max_redirects,
+            urls: parts.urls,
+            list: parts.list,
+            store: parts.store,
+            copy: parts.copy,
+            max_time: self.args.max_time.map(|span| span.0),
+            progress: parts.progress,
+        }
+    }
+
+    /// Files, summary, exit code.
+    fn conclude(&self, end: End) -> Result<Code, Stopped> {
+        let End { ended, summary } = end;
+        let written = write_files(&summary, Path::new(&self.args.out));
+        let shown = self.show(&summary);
+        let code = code(&ended, &summary);
+        if let Ended::Local(error) = ended {
+            return Err(Stopped::local(error));
+        }
+        written.map_err(Stopped::local)?;
+        shown.map_err(Stopped::local)?;
+        Ok(code)
+    }
+
+    fn show(&self, summary: &Summary) -> anyhow::Result<()> {
+        if summary.totals.entries == 0 {
+            logging::say("note: the URL list is empty, so there was nothing to do");
+        }
+        let text = match self.args.summary {
+            SummaryForm::Table => summary.table(),
+            SummaryForm::Json => summary.json()?,
+            SummaryForm::Csv => summary.csv()?,
+            SummaryForm::None => return Ok(()),
+        };
+        if self.args.results.as_deref() == Some("-") {
+            logging::say(text.trim_end());
+            return Ok(());
+        }
+        stdout::print(&text)
+    }
+}
+
+struct Parts {
+    fleet: Fleet,
+    room: Room,
+    rules: Rules,
+    fetcher: Fetcher,
+    urls: Urls,
+    list: String,
+    store: Store,
+    copy: Option<ResultsCopy>,
+    progress: Progress,
+}
+
+fn code(ended: &Ended, summary: &Summary) -> Code {
+    let totals = &summary.totals;
+    match ended {
+        Ended::Local(_) => Code::Local,
+        Ended::NoExit => Code::NoExit,
+        Ended::OutOfTime => Code::OutOfTime,
+        Ended::Interrupted => Code::Interrupted,
+        Ended::Terminated => Code::Terminated,
+        Ended::ReaderGone => Code::ReaderGone,
+        Ended::Complete if totals.failed + totals.refused > 0 => Code::SomeFailed,
+        Ended::Complete => Code::Ok,
+    }
+}
