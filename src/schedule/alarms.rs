@@ -68,11 +68,6 @@ impl Alarms {
         Some(index)
     }
 
-    /// How many alarms are set.
-    pub fn len(&self) -> usize {
-        self.heap.len()
-    }
-
     /// Puts `entry` where another one stood and restores the order.
     fn replace(&mut self, place: usize, entry: (Time, u32)) {
         let earlier = entry < self.heap[place];
@@ -158,7 +153,7 @@ mod tests {
                 }
                 let earliest = model.values().min().map(|&at| Time::from_secs(at));
                 prop_assert_eq!(alarms.first(), earliest);
-                prop_assert_eq!(alarms.len(), model.len());
+                prop_assert_eq!(alarms.heap.len(), model.len());
             }
             let mut rest: Vec<_> = model.into_iter().map(|(index, at)| (at, index)).collect();
             rest.sort_unstable();

@@ -111,6 +111,11 @@ impl Fleet {
         self.hope.left()
     }
 
+    /// Exits in use: neither resting after an ejection nor evicted.
+    pub fn up(&self) -> u32 {
+        self.up
+    }
+
     /// Whether a lease may be given out now.
     pub fn gate(&mut self, now: Time) -> Gate {
         self.note_usable(now);

@@ -26,11 +26,6 @@ use super::work::Work;
 pub(super) struct SiteIx(u32);
 
 impl SiteIx {
-    /// As rules know an origin.
-    pub(super) fn number(self) -> u32 {
-        self.0
-    }
-
     fn index(self) -> usize {
         self.0 as usize
     }
@@ -66,6 +61,7 @@ pub(super) struct Frontier {
     /// When an origin without jobs may be forgotten. Wakes nobody.
     rests: Alarms,
     jobs: usize,
+    bytes: usize,
     startable: usize,
 }
 
@@ -101,13 +97,18 @@ impl Frontier {
     }
 
     /// All origins that are remembered.
-    pub(super) fn all(&self) -> impl Iterator<Item = SiteIx> {
+    pub(super) fn all(&self) -> impl Iterator<Item = SiteIx> + use<> {
         (0..self.sites.len() as u32).map(SiteIx)
     }
 
     /// Jobs that wait.
     pub(super) fn jobs(&self) -> usize {
         self.jobs
+    }
+
+    /// About how much memory they take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Jobs that wait for nothing but an exit.
@@ -118,13 +119,23 @@ impl Frontier {
     /// Files a job under its origin.
     pub(super) fn file(&mut self, site: SiteIx, work: Box<Work>, now: Time) {
         self.jobs += 1;
+        self.bytes += work.size();
         self.sites[site.index()].queue.push(work, now);
         self.settle(site, now);
     }
 
-    /// A job has left the queue of an origin.
-    pub(super) fn taken(&mut self) {
+    /// This job was taken out of the origin's queue.
+    pub(super) fn taken(&mut self, site: SiteIx, work: &Work, now: Time) {
         self.jobs -= 1;
+        self.bytes -= work.size();
+        self.settle(site, now);
+    }
+
+    /// Takes any job of an origin out.
+    pub(super) fn take_any(&mut self, site: SiteIx, now: Time) -> Option<Box<Work>> {
+        let work = self.sites[site.index()].queue.take_any()?;
+        self.taken(site, &work, now);
+        Some(work)
     }
 
     /// Moves an origin to the place that it asks for now.
@@ -208,14 +219,10 @@ impl Frontier {
     pub(super) fn drain(&mut self, now: Time) -> Vec<Box<Work>> {
         let mut jobs = Vec::with_capacity(self.jobs);
         for site in self.all() {
-            while let Some(work) = self.sites[site.index()].queue.take_any() {
+            while let Some(work) = self.take_any(site, now) {
                 jobs.push(work);
             }
-            if self.sites[site.index()].place != Place::Idle {
-                self.settle(site, now);
-            }
         }
-        self.jobs = 0;
         jobs
     }
 
@@ -302,7 +309,13 @@ impl Frontier {
                 // Time has passed that `wake` has not been told of.
                 (Wish::Start, place) => matches!(place, Place::Misfit | Place::Delayed),
             };
-            assert!(fits, "{} in {:?}, wants {:?}", site.origin, site.place, site.wish(now));
+            assert!(
+                fits,
+                "{} in {:?}, wants {:?}",
+                site.origin,
+                site.place,
+                site.wish(now)
+            );
         }
         assert_eq!(self.jobs, jobs);
         assert_eq!(self.startable, startable);

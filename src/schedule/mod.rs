@@ -1,12 +1,187 @@
-//! The sans-IO scheduler: which job starts next, through which exit, and what its end means.
+//! The scheduler: which job starts next, through which exit, and what its end means.
+//!
+//! Owns: the state of the run's jobs, origins and exits, behind five verbs. `push` files a
+//! job, `next` says what to do now, `finish` and `abandon` take a lease back, `drain` empties
+//! it for a shutdown. Leaves to others: fetching, storing, logging (it hands out [`Note`]s).
+//!
+//! Sans-IO: it reads no clock and does no I/O. `now` is an argument and all randomness comes
+//! from one generator seeded by the run's rules, so the same seed and the same events give
+//! the same decisions (invariant 12), and tests play hours in milliseconds.
+//!
+//! Invariants: budget and lease are taken together in one step inside `next` (4), so a waiting
+//! job holds nothing but memory; and after a step no origin that may be asked stands beside
+//! a free exit that its jobs may take (5). A job that failed at every exit that is free waits
+//! for another one that is in use, for [`dispatch`]'s patience at most.
+//!
+//! Parts: `dispatch` (what starts) over `frontier` (origins by place: `site`, `queue`,
+//! `budget`) and `exits` (`pool` for load, `fleet` for health); `settle` and `charge` (what an
+//! end means) over the pure rules `blame`, `split`, `health`, `breaker`, `pair`, `retry`, `redirect`,
+//! `retry_after`. Every decision is O(1) in exits and origins, O(log n) where a timer is set.
 
+mod alarms;
 pub mod blame;
 pub mod breaker;
+pub mod budget;
+mod charge;
+mod dispatch;
+mod exits;
 pub mod fleet;
+mod frontier;
 pub mod health;
 pub mod last_hope;
+mod latency;
+mod lists;
 pub mod pair;
 pub mod panic_mode;
+mod pool;
 pub mod proxy_error;
+mod queue;
+mod redirect;
 pub mod retry;
+pub mod retry_after;
+mod settings;
+mod settle;
+mod shelf;
+mod site;
 pub mod split;
+mod steps;
+mod warm;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+
+use crate::model::{Job, Origin, Time};
+
+use exits::Exits;
+use frontier::{Frontier, SiteIx};
+use site::{Closed, Site};
+
+pub use health::{Change, State};
+pub use settings::{OriginRules, Rules, Seat};
+pub use steps::{ExitIx, ExitState, Lease, Next, Note, Start, Verdict};
+pub use work::{LastAttempt, Waited, Work};
+
+/// Jobs in memory at which the intake rests …
+const JOBS_MOST: usize = 50_000;
+/// … or their size in bytes, whichever comes first. Wide enough that a list sorted by host
+/// shows more than one origin, small enough that a list's length does not matter.
+const BYTES_MOST: usize = 32 << 20;
+
+/// See the module's text.
+#[derive(Debug)]
+pub struct Scheduler {
+    rules: Rules,
+    exits: Exits,
+    frontier: Frontier,
+    /// The only source of chance. This generator's sequence is fixed across versions and machines.
+    rng: Xoshiro256PlusPlus,
+    over: bool,
+}
+
+impl Scheduler {
+    /// A scheduler without jobs. `groups`: the caps of the groups that seats name by index.
+    pub fn new(rules: Rules, seats: &[Seat], groups: &[u32]) -> Scheduler {
+        Scheduler {
+            exits: Exits::new(seats, groups, rules.no_exit_timeout),
+            frontier: Frontier::default(),
+            rng: Xoshiro256PlusPlus::seed_from_u64(rules.seed),
+            over: false,
+            rules,
+        }
+    }
+
+    /// Files a job under its origin.
+    pub fn push(&mut self, job: Job, now: Time) {
+        let work = Work::new(job, now);
+        self.file_by_target(work, now);
+    }
+
+    /// Whether another job may be pushed; ask again after each `next`. After the end without
+    /// exits it stays true: the rest of the list is taken in and given up.
+    pub fn wants_more(&self) -> bool {
+        self.frontier.jobs() < JOBS_MOST && self.frontier.bytes() < BYTES_MOST
+    }
+
+    /// Nothing waits and nothing is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.frontier.jobs() == 0 && self.in_flight() == 0
+    }
+
+    /// Leases that are out.
+    pub fn in_flight(&self) -> u32 {
+        self.exits.pool.in_flight()
+    }
+
+    /// Jobs that wait for their origin's budget, a back-off or the in-flight bound.
+    pub fn waiting_for_budget(&self) -> usize {
+        self.frontier.jobs() - self.frontier.startable()
+    }
+
+    /// Jobs that wait for nothing but an exit.
+    pub fn waiting_for_exit(&self) -> usize {
+        self.frontier.startable()
+    }
+
+    /// No exit was left: all further jobs are given up.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// How many exits there are.
+    pub fn exits(&self) -> u32 {
+        self.exits.pool.len()
+    }
+
+    /// One exit.
+    pub fn exit(&self, exit: ExitIx) -> ExitState<'_> {
+        self.exits.state(exit)
+    }
+
+    /// The most leases that a group had at once.
+    pub fn group_peak(&self, group: u32) -> u32 {
+        self.exits.pool.group_peak(group)
+    }
+
+    /// What changed since the last call.
+    pub fn notes(&mut self) -> Vec<Note> {
+        self.exits.take_notes()
+    }
+
+    /// Takes out every waiting job, for a shutdown.
+    pub fn drain(&mut self, now: Time) -> Vec<Box<Work>> {
+        self.frontier.drain(now)
+    }
+
+    /// Panics if a count or a place is not what it must be. For tests and the simulator;
+    /// it looks at every exit and origin.
+    pub fn check(&self, now: Time) {
+        self.exits.check(now);
+        self.frontier.check(now);
+        let landed: u32 = self
+            .frontier
+            .all()
+            .map(|site| self.frontier.site(site).in_flight)
+            .sum();
+        assert_eq!(landed, self.in_flight(), "attempts in flight");
+        assert!(self.in_flight() <= self.rules.max_in_flight);
+    }
+
+    fn file_by_target(&mut self, work: Box<Work>, now: Time) {
+        let site = self.site_of(Origin::of(work.target()));
+        self.frontier.file(site, work, now);
+    }
+
+    fn site_of(&mut self, origin: Origin) -> SiteIx {
+        let (rules, over) = (&self.rules, self.over);
+        self.frontier.open(origin, |origin| {
+            let allowance = rules.allowance(&origin);
+            let mut site = Site::new(origin, allowance);
+            site.closed = over.then_some(Closed::NoExit);
+            site
+        })
+    }
+}

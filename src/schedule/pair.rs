@@ -44,14 +44,18 @@ struct Hold {
 #[derive(Clone, Debug, Default)]
 pub struct Pairs {
     witnesses: [Option<Witness>; WITNESSES],
+    /// Sorted by exit: an origin that refuses whole fleets is asked about each of them.
     holds: Vec<Hold>,
 }
 
 impl Pairs {
     /// `exit` had a good answer here. It forgets an expired hold-off of the pair.
     pub fn good(&mut self, exit: u32, over: Over, now: Time) {
-        self.holds
-            .retain(|hold| hold.exit != exit || hold.until > now);
+        if let Ok(at) = self.place(exit)
+            && self.holds[at].until <= now
+        {
+            self.holds.remove(at);
+        }
         let slot = self
             .witnesses
             .iter()
@@ -90,16 +94,26 @@ impl Pairs {
 
     /// The pair is held off, longer each time; until when.
     pub fn hold(&mut self, exit: u32, now: Time) -> Time {
-        let times = match self.holds.iter().position(|hold| hold.exit == exit) {
+        let place = self.place(exit);
+        let times = match place {
             // Stragglers of one burst count once.
-            Some(at) if self.holds[at].until > now => return self.holds[at].until,
-            Some(at) => self.holds.swap_remove(at).times.saturating_add(1),
-            None => 0,
+            Ok(at) if self.holds[at].until > now => return self.holds[at].until,
+            Ok(at) => self.holds[at].times.saturating_add(1),
+            Err(_) => 0,
         };
         let length = HOLD.saturating_mul(1 << times.min(8)).min(HOLD_MOST);
         let until = now + length;
-        self.holds.push(Hold { exit, until, times });
+        let hold = Hold { exit, until, times };
+        match place {
+            Ok(at) => self.holds[at] = hold,
+            Err(at) => self.holds.insert(at, hold),
+        }
         until
+    }
+
+    /// Whether an exit is held off here now.
+    pub fn is_held(&self, exit: u32, now: Time) -> bool {
+        self.place(exit).is_ok_and(|at| self.holds[at].until > now)
     }
 
     /// The exits that are held off here now.
@@ -110,13 +124,13 @@ impl Pairs {
             .map(|hold| hold.exit)
     }
 
-    /// The earliest end of a hold-off that is still on.
-    pub fn next_release(&self, now: Time) -> Option<Time> {
-        self.holds
-            .iter()
-            .map(|hold| hold.until)
-            .filter(|&until| until > now)
-            .min()
+    /// At most this many are held off.
+    pub fn holds(&self) -> usize {
+        self.holds.len()
+    }
+
+    fn place(&self, exit: u32) -> Result<usize, usize> {
+        self.holds.binary_search_by_key(&exit, |hold| hold.exit)
     }
 }
 
@@ -173,7 +187,7 @@ mod tests {
             assert_eq!(until - now, Duration::from_secs(length));
             assert_eq!(pairs.hold(1, now), until, "a burst counts once");
             assert_eq!(pairs.held(now).collect::<Vec<_>>(), [1]);
-            assert_eq!(pairs.next_release(now), Some(until));
+            assert!(pairs.is_held(5, now) && !pairs.is_held(5, until));
             now = until;
             assert_eq!(pairs.held(now).count(), 0);
         }

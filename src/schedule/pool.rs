@@ -14,8 +14,8 @@
 
 use rand::{Rng, RngExt};
 
-use super::shelf::{Place, ROWS, Shelf};
 use super::ExitIx;
+use super::shelf::{Place, ROWS, Shelf};
 
 /// A pick looks at this many candidates before it says that none is wanted. With fewer exits
 /// left out than this, the answer is exact.
@@ -269,7 +269,11 @@ impl Pool {
         for (index, slot) in self.slots.iter().enumerate() {
             carried[slot.group as usize] += slot.in_flight;
             let expected = row(slot.in_flight, slot.cap);
-            assert_eq!(slot.place.map(|place| place.row), expected, "row of {index}");
+            assert_eq!(
+                slot.place.map(|place| place.row),
+                expected,
+                "row of {index}"
+            );
             if let Some(place) = slot.place {
                 let row = self.groups[slot.group as usize].shelf.row(place.row);
                 assert_eq!(row[place.at as usize] as usize, index, "place of {index}");
@@ -295,8 +299,7 @@ impl Group {
 
 /// `⌊16·in_flight/cap⌋`, or `None` if there is no free slot.
 fn row(in_flight: u32, cap: u32) -> Option<u8> {
-    (in_flight < cap)
-        .then(|| (u64::from(ROWS) * u64::from(in_flight) / u64::from(cap)) as u8)
+    (in_flight < cap).then(|| (u64::from(ROWS) * u64::from(in_flight) / u64::from(cap)) as u8)
 }
 
 fn any_of(rng: &mut impl Rng, members: &[u32]) -> u32 {
@@ -376,8 +379,8 @@ mod tests {
             by_cap[cap as usize].1 += f64::from(cap * rounds);
         }
         let shares: Vec<f64> = by_cap[1..].iter().map(|(used, all)| used / all).collect();
-        let spread = shares.iter().copied().fold(0.0, f64::max)
-            - shares.iter().copied().fold(1.0, f64::min);
+        let spread =
+            shares.iter().copied().fold(0.0, f64::max) - shares.iter().copied().fold(1.0, f64::min);
         assert!(spread < 0.2, "{shares:?}");
     }
 
@@ -394,7 +397,10 @@ mod tests {
         }
         assert_eq!((grouped, pool.in_flight(), pool.group_peak(0)), (2, 7, 2));
         pool.release(ExitIx::new(0));
-        assert_eq!(take(&mut pool, &mut rng).map(|exit| exit.index() < 2), Some(true));
+        assert_eq!(
+            take(&mut pool, &mut rng).map(|exit| exit.index() < 2),
+            Some(true)
+        );
     }
 
     #[test]
@@ -411,9 +417,15 @@ mod tests {
     fn an_open_socket_wins_among_the_least_loaded_only() {
         let (mut pool, mut rng) = pool(&[2; 8]);
         let warm = ExitIx::new(5);
-        assert_eq!(pool.pick(&mut rng, |_| true, [warm].into_iter()), Some(warm));
+        assert_eq!(
+            pool.pick(&mut rng, |_| true, [warm].into_iter()),
+            Some(warm)
+        );
         pool.lease(warm);
-        assert_ne!(pool.pick(&mut rng, |_| true, [warm].into_iter()), Some(warm));
+        assert_ne!(
+            pool.pick(&mut rng, |_| true, [warm].into_iter()),
+            Some(warm)
+        );
     }
 
     #[test]

@@ -33,7 +33,11 @@ impl Queue {
 
     /// Lets jobs whose back-off is over take part.
     pub(super) fn ripen(&mut self, now: Time) {
-        while self.later.peek().is_some_and(|Reverse(later)| later.0.since <= now) {
+        while self
+            .later
+            .peek()
+            .is_some_and(|Reverse(later)| later.0.since <= now)
+        {
             if let Some(Reverse(Later(work))) = self.later.pop() {
                 self.push(work, now);
             }
@@ -81,6 +85,12 @@ impl Queue {
         }
         let found = fit(self.fresh.front()?)?;
         self.fresh.pop_front().map(|work| (work, found))
+    }
+
+    /// The jobs that `take_fitting` looks at.
+    pub(super) fn candidates(&self, looks: usize) -> impl Iterator<Item = &Work> {
+        let again = self.again.iter().take(looks);
+        again.chain(self.fresh.front()).map(AsRef::as_ref)
     }
 
     /// Takes any job, those in back-off too.

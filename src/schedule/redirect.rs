@@ -12,11 +12,7 @@ use crate::model::{Blame, ErrorKind, Failure, Head, Origin};
 use super::work::{Content, Home, Hop, Work};
 
 /// The next request after this answer. `None`: the answer is no redirect to follow.
-pub(super) fn follow(
-    work: &Work,
-    head: &Head,
-    max_redirects: u32,
-) -> Option<Result<Hop, Failure>> {
+pub(super) fn follow(work: &Work, head: &Head, max_redirects: u32) -> Option<Result<Hop, Failure>> {
     if max_redirects == 0 || !matches!(head.status, 301..=303 | 307 | 308) {
         return None;
     }
@@ -173,7 +169,13 @@ mod tests {
     #[test]
     fn a_location_that_leads_nowhere_fails_the_job() {
         let work = work(Method::GET, "http://a.test/");
-        for location in [None, Some(""), Some("  "), Some("ftp://b.test/"), Some("http://")] {
+        for location in [
+            None,
+            Some(""),
+            Some("  "),
+            Some("ftp://b.test/"),
+            Some("http://"),
+        ] {
             let failure = follow(&work, &head(302, location), 3).unwrap().unwrap_err();
             assert_eq!(failure.kind, ErrorKind::BadRedirect, "{location:?}");
         }
@@ -196,12 +198,21 @@ mod tests {
     #[test]
     fn circles_and_long_chains_end() {
         let mut work = work(Method::GET, "http://a.test/0");
-        assert_eq!(go(&mut work, 302, "/0").unwrap_err().kind, ErrorKind::RedirectLoop);
+        assert_eq!(
+            go(&mut work, 302, "/0").unwrap_err().kind,
+            ErrorKind::RedirectLoop
+        );
         for step in 1..=3 {
             go(&mut work, 302, &format!("/{step}")).unwrap();
         }
-        assert_eq!(go(&mut work, 302, "/1").unwrap_err().kind, ErrorKind::RedirectLoop);
-        assert_eq!(go(&mut work, 302, "/4").unwrap_err().kind, ErrorKind::RedirectLoop);
+        assert_eq!(
+            go(&mut work, 302, "/1").unwrap_err().kind,
+            ErrorKind::RedirectLoop
+        );
+        assert_eq!(
+            go(&mut work, 302, "/4").unwrap_err().kind,
+            ErrorKind::RedirectLoop
+        );
     }
 
     #[test]

@@ -111,12 +111,25 @@ mod tests {
         assert_eq!(seconds("0"), Some(0));
         assert_eq!(seconds("  2 "), Some(2));
         assert_eq!(seconds("99999999999999999999"), Some(u64::MAX));
-        assert_eq!(seconds("9223372036854775807"), Some(9_223_372_036_854_775_807));
+        assert_eq!(
+            seconds("9223372036854775807"),
+            Some(9_223_372_036_854_775_807)
+        );
     }
 
     #[test]
     fn anything_that_is_neither_digits_nor_a_date_is_absent() {
-        for value in ["-1", "0.5", "1m0s", "1,2", "", "soon", "+3", "１２", "Tue, 99 Foo"] {
+        for value in [
+            "-1",
+            "0.5",
+            "1m0s",
+            "1,2",
+            "",
+            "soon",
+            "+3",
+            "１２",
+            "Tue, 99 Foo",
+        ] {
             assert_eq!(seconds(value), None, "{value}");
         }
     }
@@ -154,7 +167,10 @@ mod tests {
             limit_reset(&headers(pairs), NOW).map(|wait| wait.as_secs())
         };
         assert_eq!(wait(&[("ratelimit", "\"default\";r=0;t=30")]), Some(30));
-        assert_eq!(wait(&[("ratelimit", "\"a\";r=0;t=5, \"b\";r=0;t=9")]), Some(9));
+        assert_eq!(
+            wait(&[("ratelimit", "\"a\";r=0;t=5, \"b\";r=0;t=9")]),
+            Some(9)
+        );
         assert_eq!(wait(&[("ratelimit", "\"default\";r=7;t=30")]), None);
         assert_eq!(wait(&[("ratelimit", "\"default\";r=0")]), None);
         assert_eq!(wait(&[("ratelimit", "r=0;t=x")]), None);

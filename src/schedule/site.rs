@@ -12,6 +12,7 @@ use crate::model::{Blame, ErrorKind, Failure, Origin, Time};
 use super::breaker::Breaker;
 use super::budget::{Allowance, Budget};
 use super::frontier::Place;
+use super::latency::Median;
 use super::pair::Pairs;
 use super::queue::Queue;
 use super::retry::RetryBudget;
@@ -70,6 +71,7 @@ pub(super) struct Site {
     shut_until: Time,
     faulted_at: Option<Time>,
     pub(super) warm: Warm,
+    pub(super) latency: Median,
     tag: u32,
 }
 
@@ -94,6 +96,7 @@ impl Site {
             shut_until: Time::ZERO,
             faulted_at: None,
             warm: Warm::default(),
+            latency: Median::default(),
             tag: hasher.finish() as u32,
         }
     }

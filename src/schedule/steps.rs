@@ -175,7 +175,11 @@ impl fmt::Display for Note {
                 Ok(())
             }
             Note::OriginPaused { origin, until } => {
-                write!(f, "origin {origin}: paused until {:.1} s", until.as_secs_f64())
+                write!(
+                    f,
+                    "origin {origin}: paused until {:.1} s",
+                    until.as_secs_f64()
+                )
             }
             Note::OriginDead { origin } => {
                 write!(f, "origin {origin}: given up, nothing good came from it")

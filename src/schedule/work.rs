@@ -19,6 +19,7 @@ use crate::model::{Attempt, Failure, Job, PhaseTimes, Secret, Time};
 use super::ExitIx;
 use super::blame::Symptom;
 use super::retry::Tries;
+use super::split::Share;
 
 /// Where a job waited, over all its attempts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,13 +43,14 @@ pub struct LastAttempt {
     pub failure: Option<Failure>,
 }
 
-/// A fault that was charged to an exit while it was not clear whose it was. If another exit
-/// fails the same job alike, it moves to the origin.
+/// How an attempt of the present request failed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OpenCharge {
+pub(super) struct Met {
     pub(super) exit: ExitIx,
     pub(super) symptom: Symptom,
-    pub(super) weight: f64,
+    /// What the exit carries for it, while it was not clear whose fault it was. If another
+    /// exit fails the job alike, it moves to the origin.
+    pub(super) charged: Option<Share>,
 }
 
 /// A redirected job's present request, where it differs from the listed one.
@@ -92,7 +94,7 @@ pub struct Work {
     pub(super) pauses: u8,
     /// Attempts in a row that ended for a reason of ours.
     pub(super) mishaps: u8,
-    pub(super) open_charge: Option<OpenCharge>,
+    pub(super) met: Vec<Met>,
     pub(super) last: Option<Box<LastAttempt>>,
     pub(super) waited: Waited,
     /// Since when it waits, or when its back-off ends.
@@ -109,7 +111,7 @@ impl Work {
             tries: Tries::default(),
             pauses: 0,
             mishaps: 0,
-            open_charge: None,
+            met: Vec::new(),
             last: None,
             waited: Waited::default(),
             since: now,
@@ -128,7 +130,9 @@ impl Work {
 
     /// The method to ask with now.
     pub fn method(&self) -> &Method {
-        self.hop.as_ref().map_or(&self.job.method, |hop| &hop.method)
+        self.hop
+            .as_ref()
+            .map_or(&self.job.method, |hop| &hop.method)
     }
 
     /// The body to send now.
@@ -205,6 +209,14 @@ impl Work {
         self.waited.exit += now - ready;
     }
 
+    /// A redirect leads on: a new request, with all exits to choose from.
+    pub(super) fn goes_to(&mut self, hop: Hop, now: Time) {
+        self.hop = Some(Box::new(hop));
+        self.request_from = self.attempts();
+        self.met.clear();
+        self.since = now;
+    }
+
     pub(super) fn remember(&mut self, attempt: &Attempt, failure: Option<Failure>) {
         self.last = Some(Box::new(LastAttempt {
             status: attempt.status(),
@@ -212,6 +224,18 @@ impl Work {
             wire_bytes: attempt.wire_bytes,
             failure,
         }));
+    }
+
+    /// About how much memory it takes; the same as long as it waits.
+    pub(super) fn size(&self) -> usize {
+        let headers = self.job.headers.as_ref().map_or(0, |headers| {
+            let lengths = headers
+                .iter()
+                .map(|(name, value)| name.as_str().len() + value.len());
+            lengths.sum()
+        });
+        let body = self.job.body.as_ref().map_or(0, Bytes::len);
+        size_of::<Work>() + 2 * self.job.url.as_str().len() + headers + body
     }
 
     fn content_dropped(&self) -> bool {

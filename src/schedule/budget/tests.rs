@@ -35,7 +35,10 @@ fn dispatches_are_an_interval_apart_at_every_rate() {
         let interval = 1.0 / rate;
         for pair in times.windows(2) {
             let gap = (pair[1] - pair[0]).as_secs_f64();
-            assert!(gap >= interval - 1e-12 && gap < interval + 2e-9, "{rate}: {gap}");
+            assert!(
+                gap >= interval - 1e-12 && gap < interval + 2e-9,
+                "{rate}: {gap}"
+            );
         }
     }
 }
@@ -102,7 +105,11 @@ fn a_refund_lets_the_same_instant_be_used_again_but_never_two_at_once() {
     let lost = budget.dispatch(Time::ZERO);
     budget.dispatch(Time::from_secs(1));
     budget.refund(lost);
-    assert_eq!(budget.ready_at(), Time::from_secs(2), "a later one has gone");
+    assert_eq!(
+        budget.ready_at(),
+        Time::from_secs(2),
+        "a later one has gone"
+    );
 }
 
 #[test]
@@ -165,7 +172,10 @@ fn the_pause_of_a_429_grows_to_its_limit() {
     let mut rng = rng();
     for (k, full) in [1u64, 2, 4, 8, 16, 30, 30].into_iter().enumerate() {
         let wait = budget.back_off(Time::ZERO, &mut rng).as_secs_f64();
-        assert!(wait >= full as f64 / 2.0 && wait <= full as f64, "{k}: {wait}");
+        assert!(
+            wait >= full as f64 / 2.0 && wait <= full as f64,
+            "{k}: {wait}"
+        );
     }
 }
 

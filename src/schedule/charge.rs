@@ -1,0 +1,219 @@
+//! What the end of an attempt means for its exit and its origin.
+//!
+//! Owns: carrying a judgement to those whom it concerns: the exit's health and counters, the
+//! origin's budget, breaker and witnesses. Leaves to `blame` and `split` whose fault it was, to
+//! `fleet`, `breaker` and `budget` what follows, and to `settle` the job.
+
+use crate::model::{Attempt, Blame, Route};
+
+use super::Scheduler;
+use super::blame::{self, ExitSign, OriginSign, Retry};
+use super::breaker::{OriginFault, Reaction};
+use super::fleet::Unclear;
+use super::health::Proven;
+use super::pair::Over;
+use super::retry_after::{limit_reset, retry_after};
+use super::settle::{Asked, Ended, describe, never_reached};
+use super::site::Closed;
+use super::split::Share;
+use super::steps::Note;
+use super::work::{Met, Work};
+
+impl Scheduler {
+    /// Settles the exit's side; the answer is its share of the fault.
+    pub(super) fn charge_exit(&mut self, ended: &Ended<'_>, work: &mut Work) -> Share {
+        let (exit, span) = (ended.lease.exit, ended.span);
+        let mut share = Share::WHOLE;
+        match ended.judgement.exit {
+            ExitSign::Good => {
+                let proves = if answered_over_tls(ended.attempt, work) {
+                    Proven::Tls
+                } else {
+                    Proven::Answers
+                };
+                let status = ended.attempt.status().unwrap_or_default();
+                self.exits.good(exit, proves, status, span);
+            }
+            ExitSign::Neutral => self.exits.neutral(exit, span),
+            ExitSign::Fault => self.exits.fault(exit, share, span, &mut self.rng),
+            ExitSign::Unclear => {
+                share = self.weigh(ended);
+                self.exits.fault(exit, share, span, &mut self.rng);
+            }
+            ExitSign::Congested => self.exits.congested(exit, ended.in_flight, span),
+            ExitSign::Evict(why) => self.exits.evict(exit, why, span),
+        }
+        if ended.judgement.retry != Retry::Uncharged {
+            self.compare(ended, share, work);
+            self.count(ended);
+        }
+        share
+    }
+
+    fn weigh(&mut self, ended: &Ended<'_>) -> Share {
+        let site = self.frontier.site(ended.lease.site);
+        let exit = ended.lease.exit.number();
+        self.exits.weigh(Unclear {
+            exit,
+            origin: site.tag(),
+            record: &site.record,
+            answered_elsewhere: site.pairs.clean_elsewhere(exit, ended.span.now) > 0,
+            mute: blame::is_mute(ended.attempt),
+        })
+    }
+
+    /// When two exits fail one job alike, what the first one carries moves to the origin.
+    fn compare(&mut self, ended: &Ended<'_>, share: Share, work: &mut Work) {
+        let (exit, sign) = (ended.lease.exit, ended.judgement.exit);
+        let Some(symptom) = ended.symptom else {
+            return;
+        };
+        let origins_part =
+            sign == ExitSign::Unclear || ended.judgement.blame == Some(Blame::Origin);
+        let earlier = work.met.iter_mut();
+        for met in earlier.filter(|met| met.symptom == symptom && met.exit != exit) {
+            if origins_part && let Some(share) = met.charged.take() {
+                self.exits.pardon(met.exit, share);
+            }
+        }
+        work.met.push(Met {
+            exit,
+            symptom,
+            charged: (sign == ExitSign::Unclear).then_some(share),
+        });
+    }
+
+    /// Counters, the open tunnel, and how slow the exit is.
+    fn count(&mut self, ended: &Ended<'_>) {
+        let (exit, attempt) = (ended.lease.exit, ended.attempt);
+        let sign = ended.judgement.exit;
+        let row = self.exits.row_mut(exit);
+        row.attempts += 1;
+        row.status_429 += u64::from(attempt.status() == Some(429));
+        let refused = ended.judgement.blame == Some(Blame::Pair);
+        if refused || !matches!(sign, ExitSign::Good | ExitSign::Neutral) {
+            row.last_error = Some(describe(attempt).into());
+        }
+        let site = self.frontier.site_mut(ended.lease.site);
+        if attempt.kept && attempt.route == Route::Tunnel {
+            site.warm.add(exit, ended.span.now);
+        }
+        if sign == ExitSign::Good
+            && let Some(first_byte) = attempt.phases.first_byte
+        {
+            self.exits
+                .answered_after(exit, &mut site.latency, first_byte);
+        }
+    }
+
+    /// Settles the origin's side.
+    pub(super) fn charge_origin(&mut self, ended: &Ended<'_>, work: &Work, share: Share) -> Asked {
+        let now = ended.span.now;
+        let exit = ended.lease.exit.number();
+        let site = self.frontier.site_mut(ended.lease.site);
+        if never_reached(ended.attempt) {
+            site.budget.refund(ended.lease.charge);
+        }
+        if ended.judgement.blame == Some(Blame::Pair) {
+            site.pairs.hold(exit, now);
+        }
+        match ended.judgement.origin {
+            OriginSign::Clean => {
+                let over = if answered_over_tls(ended.attempt, work) {
+                    Over::Tls
+                } else {
+                    Over::Plain
+                };
+                site.record.good();
+                site.breaker.good();
+                site.budget.clean_answer(now);
+                site.pairs.good(exit, over, now);
+            }
+            OriginSign::Fault => self.origin_fault(ended),
+            OriginSign::Unclear if !share.is_mostly_exit() => self.origin_fault(ended),
+            // The record counts it in full, the breaker not: the exit is the likelier cause.
+            OriginSign::Unclear => {
+                site.record.fault();
+                site.faulted(now);
+            }
+            OriginSign::Throttled | OriginSign::Neutral => {}
+        }
+        self.heed(ended)
+    }
+
+    fn origin_fault(&mut self, ended: &Ended<'_>) {
+        let fault = OriginFault {
+            exit: ended.lease.exit.number(),
+            dispatched: ended.span.dispatched,
+            usable_exits: self.exits.left(),
+        };
+        let (patience, now) = (self.rules.origin_patience, ended.span.now);
+        let site = self.frontier.site_mut(ended.lease.site);
+        site.record.fault();
+        site.faulted(now);
+        let before = site.breaker.paused_until();
+        match site.breaker.fault(fault, patience, now) {
+            Reaction::Pause(until) if until > before => {
+                let origin = site.origin.clone();
+                self.exits.note(Note::OriginPaused { origin, until });
+            }
+            Reaction::Dead if site.closed.is_none() => {
+                site.closed = Some(Closed::Dead);
+                let origin = site.origin.clone();
+                self.exits.note(Note::OriginDead { origin });
+            }
+            Reaction::None | Reaction::Pause(_) | Reaction::Dead => {}
+        }
+    }
+
+    /// Does what the origin's answer asks for: slower, or not before an instant.
+    fn heed(&mut self, ended: &Ended<'_>) -> Asked {
+        let Some(head) = &ended.attempt.head else {
+            return Asked::Nothing;
+        };
+        let (now, received) = (ended.span.now, ended.attempt.received_unix);
+        let sign = ended.judgement.origin;
+        let throttled = sign == OriginSign::Throttled;
+        let overloaded = sign == OriginSign::Fault && head.status == 503;
+        let redirect = sign == OriginSign::Clean && (300..400).contains(&head.status);
+        let wait = retry_after(&head.headers, received)
+            .filter(|wait| !wait.is_zero() && (throttled || overloaded || redirect));
+
+        let site = self.frontier.site_mut(ended.lease.site);
+        let before = site.budget.paused_until().max(now);
+        let slower = (throttled || overloaded) && site.budget.slow_down(ended.lease.charge, now);
+        if slower && throttled {
+            site.budget.back_off(now, &mut self.rng);
+        }
+        let max_pause = self.rules.max_pause;
+        if let Some(wait) = wait {
+            if wait > max_pause {
+                site.shut(wait, max_pause, now);
+            }
+            site.budget.pause(wait, now, &mut self.rng);
+        } else if matches!(
+            sign,
+            OriginSign::Clean | OriginSign::Fault | OriginSign::Throttled
+        ) && let Some(reset) = limit_reset(&head.headers, received)
+        {
+            let wait = reset.min(max_pause);
+            site.budget.pause(wait, now, &mut self.rng);
+        }
+        let until = site.budget.paused_until();
+        if until > before {
+            site.breaker.excuse(until - before);
+            let origin = site.origin.clone();
+            self.exits.note(Note::OriginPaused { origin, until });
+        }
+        if throttled || (overloaded && wait.is_some()) {
+            Asked::ToWait
+        } else {
+            Asked::Nothing
+        }
+    }
+}
+
+/// A whole answer came over TLS, so the certificate was valid (a kept tunnel's was, too).
+fn answered_over_tls(attempt: &Attempt, work: &Work) -> bool {
+    attempt.head.is_some() && work.target().scheme() == "https"
+}

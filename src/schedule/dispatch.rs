@@ -1,0 +1,254 @@
+//! What starts now: the step in which budget and lease are taken together.
+//!
+//! Owns: `next`. The origin whose turn it is meets the free exits; a job and an exit leave as
+//! one [`Start`], or the origin steps aside. Leaves to others: whose turn it is (`frontier`),
+//! which exit is best (`pool`), what the end will mean (`settle`).
+//!
+//! Each round of the loop starts a job or moves one origin out of the ready lists, and origins
+//! come back to them only by an event or an alarm, so `next` ends and cannot spin. The instant it
+//! answers lies ahead: alarms that are due are taken out first.
+
+use std::time::Duration;
+
+use rand::Rng;
+
+use crate::model::Time;
+
+use super::Scheduler;
+use super::exits::Exits;
+use super::frontier::SiteIx;
+use super::pair::Pairs;
+use super::panic_mode::Gate;
+use super::site::Closed;
+use super::steps::{ExitIx, Lease, Next, Note, Start};
+use super::warm::Warm;
+use super::work::Work;
+
+/// How long a job waits for an exit that it has not tried while one that it has tried is free.
+/// Longer: more jobs are saved from a bad exit; shorter: fewer wait behind long bodies.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// At most this many retries of an origin, and this many origins that stepped aside, are
+/// looked at in one step.
+const LOOKS: usize = 64;
+/// Up to this many exits in use it is counted exactly whether a job has tried them all.
+const COUNTED: u32 = 64;
+
+impl Scheduler {
+    /// What to do now. Call it until it answers [`Next::At`] or [`Next::Idle`]; call it again
+    /// at that instant, after a `push` and after each attempt's end.
+    pub fn next(&mut self, now: Time) -> Next {
+        self.exits.wake(now);
+        self.frontier.wake(now);
+        if !self.over && self.frontier.jobs() > 0 && self.exits.is_over(now) {
+            self.end(now);
+        }
+        if let Some(given_up) = self.give_up(now) {
+            return given_up;
+        }
+        if self.frontier.jobs() == 0 || self.in_flight() >= self.rules.max_in_flight {
+            return Next::Idle;
+        }
+        match self.exits.gate(now) {
+            Gate::Open | Gate::Probe => match self.start(now) {
+                Some(start) => Next::Start(start),
+                None => self.wait(now),
+            },
+            Gate::Shut(until) => self.until(Some(until)),
+            Gate::Probing => self.until(None),
+        }
+    }
+
+    /// No exit is left: every job is given up from now on.
+    fn end(&mut self, now: Time) {
+        self.over = true;
+        self.exits.note(Note::NoExit);
+        for site in self.frontier.all() {
+            self.frontier.site_mut(site).closed = Some(Closed::NoExit);
+            self.frontier.settle(site, now);
+        }
+    }
+
+    fn give_up(&mut self, now: Time) -> Option<Next> {
+        let site = self.frontier.first_closed()?;
+        let work = self.frontier.take_any(site, now)?;
+        let mut failure = self.frontier.site(site).why_closed(now);
+        if let Some(last) = work.last().and_then(|last| last.failure.as_ref()) {
+            failure.detail = format!("{}; last attempt: {}", failure.detail, last.detail);
+        }
+        Some(Next::GiveUp(work, failure))
+    }
+
+    fn start(&mut self, now: Time) -> Option<Start> {
+        self.recall_misfits(now);
+        while self.exits.pool.has_free() {
+            let site = self.frontier.first_ready()?;
+            if let Some(start) = self.start_at(site, now) {
+                return Some(start);
+            }
+        }
+        None
+    }
+
+    /// Starts a job of this origin, or lets the origin step aside if none of its jobs may take
+    /// an exit that is free.
+    fn start_at(&mut self, index: SiteIx, now: Time) -> Option<Start> {
+        let site = self.frontier.site_mut(index);
+        site.queue.ripen(now);
+        let choice = Choice {
+            exits: &self.exits,
+            pairs: &site.pairs,
+            warm: &site.warm,
+            waited: site.misfit_since.map(|since| now - since),
+            now,
+        };
+        let rng = &mut self.rng;
+        let Some((work, exit)) = site
+            .queue
+            .take_fitting(LOOKS, |work| choice.pick(work, rng))
+        else {
+            let since = *site.misfit_since.get_or_insert(now);
+            let wake = site.queue.next_back_off().unwrap_or(Time::NEVER);
+            let wake = wake.min(since + PATIENCE);
+            self.frontier.set_aside(index, wake);
+            return None;
+        };
+        Some(self.dispatch(index, work, exit, now))
+    }
+
+    /// Takes the request out of the budget and the slot from the exit, in one step.
+    fn dispatch(&mut self, index: SiteIx, mut work: Box<Work>, exit: ExitIx, now: Time) -> Start {
+        let site = self.frontier.site_mut(index);
+        work.book_wait(site.startable_since(), now);
+        let charge = site.budget.dispatch(now);
+        site.retries.request();
+        site.in_flight += 1;
+        site.misfit_since = None;
+        site.warm.remove(exit);
+        self.frontier.taken(index, &work, now);
+        self.exits.lease(exit, now);
+        Start {
+            lease: Lease {
+                exit,
+                site: index,
+                charge,
+                dispatched: now,
+            },
+            exit,
+            work,
+        }
+    }
+
+    /// Lets origins that stepped aside take part again, one for each slot that became free.
+    fn recall_misfits(&mut self, now: Time) {
+        let mut freed = self.exits.take_freed();
+        for _ in 0..LOOKS {
+            let Some(site) = self.frontier.first_misfit() else {
+                return;
+            };
+            if freed == 0 {
+                return;
+            }
+            if self.fits(site, now) {
+                self.frontier.settle(site, now);
+                freed -= 1;
+            } else {
+                self.frontier.turn_misfit(site);
+            }
+        }
+    }
+
+    /// Whether some free exit may take a job of this origin.
+    fn fits(&mut self, index: SiteIx, now: Time) -> bool {
+        let site = self.frontier.site(index);
+        let choice = Choice {
+            exits: &self.exits,
+            pairs: &site.pairs,
+            warm: &site.warm,
+            waited: None,
+            now,
+        };
+        site.queue
+            .candidates(LOOKS)
+            .any(|work| choice.pick(work, &mut self.rng).is_some())
+    }
+
+    /// Nothing can start. With a free exit the next origin's instant counts; without one only
+    /// an exit's, or the end of an attempt.
+    fn wait(&self, now: Time) -> Next {
+        debug_assert!(self.frontier.next_wake().is_none_or(|at| at > now));
+        let free = self.exits.pool.has_free();
+        let origin = self.frontier.next_wake().filter(|_| free);
+        let wanted = !free || self.frontier.misfits() > 0;
+        let exit = self.exits.next_change().filter(|_| wanted);
+        self.until([origin, exit].into_iter().flatten().min())
+    }
+
+    /// At this instant, or earlier if the run ends for want of exits before.
+    fn until(&self, at: Option<Time>) -> Next {
+        let over = self.exits.over_at().filter(|_| !self.over);
+        match [at, over].into_iter().flatten().min() {
+            Some(at) => Next::At(at),
+            None => Next::Idle,
+        }
+    }
+}
+
+/// Which exits one origin's jobs may take now.
+struct Choice<'a> {
+    exits: &'a Exits,
+    pairs: &'a Pairs,
+    warm: &'a Warm,
+    /// How long the origin has stood aside.
+    waited: Option<Duration>,
+    now: Time,
+}
+
+/// Which exits are left out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LeaveOut {
+    /// Those that failed this job, and those that are not welcome at its origin.
+    TriedAndHeld,
+    /// Those that are not welcome: the job has tried all others.
+    Held,
+    /// None: it takes an exit again rather than wait for ever.
+    None,
+}
+
+impl Choice<'_> {
+    fn pick(&self, work: &Work, rng: &mut impl Rng) -> Option<ExitIx> {
+        let leave_out = self.leave_out(work);
+        let held = |exit: ExitIx| self.pairs.is_held(exit.number(), self.now);
+        let wanted = |exit: ExitIx| match leave_out {
+            LeaveOut::TriedAndHeld => !work.left_out().contains(&exit) && !held(exit),
+            LeaveOut::Held => !held(exit),
+            LeaveOut::None => true,
+        };
+        self.exits.pool.pick(rng, wanted, self.warm.exits(self.now))
+    }
+
+    fn leave_out(&self, work: &Work) -> LeaveOut {
+        if self.waited.is_some_and(|waited| waited >= PATIENCE) {
+            return LeaveOut::None;
+        }
+        let up = self.exits.up();
+        let tried = work.left_out();
+        let most = tried.len() + self.pairs.holds();
+        if up > COUNTED || up as usize > most {
+            return LeaveOut::TriedAndHeld;
+        }
+        let in_use = |exit: &u32| self.exits.is_up(ExitIx::new(*exit));
+        let held = self.pairs.held(self.now).filter(in_use).count();
+        let tried_only = (0..tried.len())
+            .filter(|&at| !tried[..at].contains(&tried[at]))
+            .map(|at| tried[at].number())
+            .filter(|&exit| in_use(&exit) && !self.pairs.is_held(exit, self.now))
+            .count();
+        if held >= up as usize {
+            LeaveOut::None
+        } else if held + tried_only >= up as usize {
+            LeaveOut::Held
+        } else {
+            LeaveOut::TriedAndHeld
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The whole scheduler against a world of functions: virtual time, no sockets.
+
+mod ends;
+mod exits;
+mod invariants;
+mod origins;
+mod world;
