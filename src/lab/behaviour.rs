@@ -52,6 +52,14 @@ pub enum Behaviour {
     Cut,
     /// (`garbage`) Answers with bytes that are neither HTTP nor SOCKS.
     Garbage,
+    /// (`at:HOST:WORD`) Behaves like WORD in handshakes and plain requests for this host,
+    /// whatever the port, and well towards others.
+    Towards {
+        /// A name, lower case, or an IPv4 address.
+        host: String,
+        /// How it behaves towards it.
+        bad: Box<Behaviour>,
+    },
     /// (`first:N:WORD`) Behaves like WORD the first N times, then well.
     First {
         /// How many times.
@@ -144,11 +152,12 @@ pub(super) enum Act {
 }
 
 impl Behaviour {
-    /// What an exit with this behaviour does at `moment`. Behaviours that take turns are
-    /// resolved by their owner first and count as good here.
+    /// What an exit with this behaviour does at `moment`. Behaviours that take turns or look
+    /// at the host are resolved by their owner first and count as good here.
     pub(super) fn act(&self, moment: Moment) -> Act {
         match self {
             Behaviour::Good
+            | Behaviour::Towards { .. }
             | Behaviour::First { .. }
             | Behaviour::Flap { .. }
             | Behaviour::Swing { .. } => Act::Serve,
@@ -177,6 +186,15 @@ impl Behaviour {
                 },
                 _ => Act::Serve,
             },
+        }
+    }
+
+    /// What it does when asked for `target` (`host:port` or a host), beyond [`Behaviour::act`].
+    pub(super) fn act_towards(&self, target: &str, moment: Moment) -> Act {
+        let name = target.rsplit_once(':').map_or(target, |(name, _)| name);
+        match self {
+            Behaviour::Towards { host, bad } if name.eq_ignore_ascii_case(host) => bad.act(moment),
+            _ => Act::Serve,
         }
     }
 
@@ -235,6 +253,13 @@ impl FromStr for Behaviour {
                     },
                 }
             }
+            "at" => {
+                let (host, word) = split(rest)?;
+                Behaviour::Towards {
+                    host: host.to_ascii_lowercase(),
+                    bad: bad(word)?,
+                }
+            }
             "first" | "flap" | "swing" => turns(name, rest)?,
             status => Behaviour::Everything(page(status).map_err(|_| unknown(word))?),
         })
@@ -264,11 +289,14 @@ fn turns(name: &str, rest: &str) -> Result<Behaviour, String> {
     })
 }
 
-/// What is done in the bad turns; turns inside turns have no meaning.
+/// What is done in the bad case; a case inside a case has no meaning.
 fn bad(word: &str) -> Result<Box<Behaviour>, String> {
     match word.parse()? {
-        Behaviour::First { .. } | Behaviour::Flap { .. } | Behaviour::Swing { .. } => Err(format!(
-            "`{word}` takes turns itself: write a behaviour that does not"
+        Behaviour::First { .. }
+        | Behaviour::Flap { .. }
+        | Behaviour::Swing { .. }
+        | Behaviour::Towards { .. } => Err(format!(
+            "`{word}` is bad in some cases only: write one that always is"
         )),
         behaviour => Ok(Box::new(behaviour)),
     }
@@ -276,7 +304,7 @@ fn bad(word: &str) -> Result<Box<Behaviour>, String> {
 
 fn split(rest: &str) -> Result<(&str, &str), String> {
     rest.split_once(':')
-        .ok_or_else(|| format!("`{rest}` ends early: write first:N:WORD, flap:N:N:WORD, swing:MS:MS:WORD or limit:N:STATUS"))
+        .ok_or_else(|| format!("`{rest}` ends early: write at:HOST:WORD, first:N:WORD, flap:N:N:WORD, swing:MS:MS:WORD or limit:N:STATUS"))
 }
 
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
@@ -295,7 +323,7 @@ fn unknown(word: &str) -> String {
     format!(
         "`{word}` is no behaviour: write good, refuse, drop-syn, reset, close, hang, hang-handshake, \
          close-handshake, mail, garbage, intercept, cut, a status such as 502 or 407, page:STATUS, \
-         connect:STATUS, socks:CODE, limit:N:STATUS, limit:N:reset, first:N:WORD, flap:N:N:WORD or \
+         connect:STATUS, socks:CODE, limit:N:STATUS, limit:N:reset, at:HOST:WORD, first:N:WORD, flap:N:N:WORD or \
          swing:MS:MS:WORD"
     )
 }
@@ -323,6 +351,7 @@ impl fmt::Display for Behaviour {
                 Over::Page(page) => write!(f, "limit:{sockets}:{}", page.status),
                 Over::Reset => write!(f, "limit:{sockets}:reset"),
             },
+            Behaviour::Towards { host, bad } => write!(f, "at:{host}:{bad}"),
             Behaviour::First { times, bad } => write!(f, "first:{times}:{bad}"),
             Behaviour::Flap {
                 good,
@@ -368,6 +397,7 @@ mod tests {
             "socks:5",
             "limit:3:429",
             "limit:3:reset",
+            "at:a.test:connect:403",
             "first:6:all:502",
             "flap:10:5:reset",
             "swing:1000:500:limit:3:429",
@@ -408,6 +438,16 @@ mod tests {
         assert_eq!(page.act(Moment::Handshake), Act::Serve);
         assert_eq!(page.act(Moment::InTunnel), Act::Serve);
         assert_eq!(page.act(Moment::Accept { open: 9 }), Act::Serve);
+    }
+
+    #[test]
+    fn a_grudge_against_one_host_leaves_the_others_alone() {
+        let grudge: Behaviour = "at:A.test:connect:403".parse().unwrap();
+        let act = |target| grudge.act_towards(target, Moment::Handshake);
+        assert_eq!(act("a.test:443"), Act::Page(Page::bare(403)));
+        assert_eq!(act("b.test:443"), Act::Serve);
+        assert_eq!(grudge.act_towards("a.test", Moment::Forward), Act::Serve);
+        assert_eq!(grudge.act(Moment::Handshake), Act::Serve);
     }
 
     #[test]

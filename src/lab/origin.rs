@@ -94,12 +94,12 @@ impl Origin {
 
     /// Writes a request at `host` into the books.
     pub(super) fn arrived(&self, host: &Host) {
-        let now = self.clock.now().as_nanos();
         self.requests.fetch_add(1, Relaxed);
         let mut book = lock(&host.book);
         book.requests += 1;
         if book.at.len() < self.stamps {
-            book.at.push(now);
+            // Read inside the lock, so that the times are in order.
+            book.at.push(self.clock.now().as_nanos());
         }
     }
 
@@ -276,7 +276,7 @@ pub struct HostStats {
 impl HostStats {
     /// The shortest time between two requests that followed each other, in seconds.
     pub fn least_gap(&self) -> Option<f64> {
-        let gaps = self.at_ns.windows(2).map(|pair| pair[1].abs_diff(pair[0]));
+        let gaps = self.at_ns.windows(2).map(|pair| pair[1] - pair[0]);
         gaps.min().map(|gap| gap as f64 / SECOND as f64)
     }
 }

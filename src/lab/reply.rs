@@ -244,7 +244,9 @@ impl Reply {
             if at == until {
                 self.last(&mut wire.out, sending);
                 if self.is_whole() {
-                    in_flight.take().map(Finish::finished);
+                    if let Some(in_flight) = in_flight.take() {
+                        in_flight.finished();
+                    }
                     if closes {
                         wire.uncount();
                     }

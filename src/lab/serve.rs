@@ -195,7 +195,7 @@ impl Session {
 }
 
 /// Host (with port) and path of a target in absolute-form.
-fn absolute(target: &str) -> Option<(&str, &str)> {
+pub(super) fn absolute(target: &str) -> Option<(&str, &str)> {
     if target.starts_with('/') {
         return None;
     }

@@ -37,7 +37,13 @@ impl Authority {
         let mint = Arc::new(Mint::new(name)?);
         Ok(Authority {
             pem: mint.issuer.pem(),
-            by_name: server_config(&provider, Arc::clone(&mint), "localhost")?,
+            by_name: server_config(
+                &provider,
+                ByName {
+                    mint: Arc::clone(&mint),
+                    otherwise: "localhost".into(),
+                },
+            )?,
             by_address: Mutex::default(),
             mint,
             provider,
@@ -59,29 +65,34 @@ impl Authority {
         if let Some(config) = known.get(&address) {
             return Ok(Arc::clone(config));
         }
-        let mint = Arc::clone(&self.mint);
-        let config = server_config(&self.provider, mint, &address.to_string())?;
+        let resolver = ByName {
+            mint: Arc::clone(&self.mint),
+            otherwise: address.to_string().into(),
+        };
+        let config = server_config(&self.provider, resolver)?;
         if known.len() >= KEPT {
             known.clear();
         }
         known.insert(address, Arc::clone(&config));
         Ok(config)
     }
+
+    /// The server side that says it is `name`, whatever it is asked for.
+    pub(super) fn server_as(&self, name: &'static str) -> anyhow::Result<Arc<ServerConfig>> {
+        let mint = Arc::clone(&self.mint);
+        server_config(&self.provider, Always { mint, name })
+    }
 }
 
 fn server_config(
     provider: &Arc<CryptoProvider>,
-    mint: Arc<Mint>,
-    without_name: &str,
+    resolver: impl ResolvesServerCert + 'static,
 ) -> anyhow::Result<Arc<ServerConfig>> {
     let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
         .with_safe_default_protocol_versions()
         .context("set up TLS for the lab")?
         .with_no_client_auth()
-        .with_cert_resolver(Arc::new(ByName {
-            mint,
-            without_name: without_name.into(),
-        }));
+        .with_cert_resolver(Arc::new(resolver));
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }
@@ -90,13 +101,27 @@ fn server_config(
 #[derive(Debug)]
 struct ByName {
     mint: Arc<Mint>,
-    without_name: Box<str>,
+    /// Where the hello has none.
+    otherwise: Box<str>,
 }
 
 impl ResolvesServerCert for ByName {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.mint
-            .leaf(hello.server_name().unwrap_or(&self.without_name))
+            .leaf(hello.server_name().unwrap_or(&self.otherwise))
+    }
+}
+
+/// Shows the same certificate to all.
+#[derive(Debug)]
+struct Always {
+    mint: Arc<Mint>,
+    name: &'static str,
+}
+
+impl ResolvesServerCert for Always {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.mint.leaf(self.name)
     }
 }
 

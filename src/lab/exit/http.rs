@@ -11,13 +11,10 @@ use crate::model::Scheme;
 use super::super::behaviour::{Act, Moment, Page};
 use super::super::reply::Reply;
 use super::super::request::{Head, Verb};
-use super::super::serve::{Session, go_on, misbehave, turn_away};
-use super::super::tls::Authority;
+use super::super::serve::{Session, absolute, go_on, misbehave, turn_away};
 use super::super::wire::Wire;
+use super::tunnel::through;
 use super::{Exit, User};
-
-/// First byte of a TLS handshake record.
-const TLS_HANDSHAKE: u8 = 0x16;
 
 /// TLS with the exit itself.
 pub(super) async fn exit_tls(exit: &Exit, wire: Wire) -> Option<Wire> {
@@ -48,22 +45,16 @@ pub(super) async fn serve(mut wire: Wire, mut session: Session, exit: &Arc<Exit>
             exit.turned_away.fetch_add(1, Relaxed);
             return turn_away(wire, Reply::status(400)).await;
         };
-        let connect = head.verb == Verb::Connect;
-        let act = exit.act(if connect {
-            Moment::Handshake
-        } else {
-            Moment::Forward
-        });
-        match act {
-            Act::Serve | Act::Cut | Act::Intercept => {}
+        let act = match asked(exit, &wire, &head) {
+            act @ (Act::Serve | Act::Cut | Act::Intercept) => act,
             act => return misbehave(wire, act).await,
-        }
+        };
         let Ok(user) = identity.check(exit, &mut wire, &head) else {
             exit.turned_away.fetch_add(1, Relaxed);
             return turn_away(wire, Page::bare(407).reply()).await;
         };
         session.user = user;
-        if connect {
+        if head.verb == Verb::Connect {
             return tunnel(wire, session, &head, act).await;
         }
         if wire.text(&head.target).starts_with('/') {
@@ -75,6 +66,22 @@ pub(super) async fn serve(mut wire: Wire, mut session: Session, exit: &Arc<Exit>
             Some(same) => wire = same,
             None => return,
         }
+    }
+}
+
+/// What the exit does about this request.
+fn asked(exit: &Exit, wire: &Wire, head: &Head) -> Act {
+    let target = wire.text(&head.target);
+    let (moment, host) = match head.verb {
+        Verb::Connect => (Moment::Handshake, target),
+        Verb::Head | Verb::Other => (
+            Moment::Forward,
+            absolute(target).map_or("", |(host, _)| host),
+        ),
+    };
+    match exit.act(moment) {
+        Act::Serve => exit.act_towards(host, moment),
+        act => act,
     }
 }
 
@@ -157,40 +164,6 @@ async fn tunnel(mut wire: Wire, session: Session, head: &Head, act: Act) {
     wire.out
         .extend_from_slice(b"HTTP/1.1 200 Connection established\r\n\r\n");
     through(wire, session, target, act).await;
-}
-
-/// Sends the prepared consent and serves what comes through the tunnel to `target`.
-pub(super) async fn through(mut wire: Wire, mut session: Session, target: Box<str>, act: Act) {
-    let Some(exit) = session.exit.clone() else {
-        return;
-    };
-    exit.handshakes.fetch_add(1, Relaxed);
-    if let Some(user) = &session.user {
-        user.handshakes.fetch_add(1, Relaxed);
-    }
-    if wire.send().await.is_err() || wire.fill_to(1).await.is_err() {
-        return;
-    }
-    let authority = match act {
-        Act::Intercept => &exit.stranger,
-        _ => &exit.authority,
-    };
-    session.secure = wire.unread()[0] == TLS_HANDSHAKE;
-    if session.secure {
-        match origin_tls(wire, authority, &target).await {
-            Some(secured) => wire = secured,
-            None => return,
-        }
-    }
-    session.tunnel = Some(target);
-    session.serve(wire).await;
-}
-
-/// TLS as the origin `target` (`host:port`).
-async fn origin_tls(wire: Wire, authority: &Authority, target: &str) -> Option<Wire> {
-    let host = target.rsplit_once(':').map_or(target, |(host, _)| host);
-    let config = authority.server(host).ok()?;
-    wire.into_tls(config).await.ok()
 }
 
 #[cfg(test)]

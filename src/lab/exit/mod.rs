@@ -2,12 +2,13 @@
 //!
 //! Nothing is dialled: whatever host a client names, the origin answers in this process. So
 //! an exit sees each request, also inside tunnels and inside TLS, and counts all it serves.
-//! `listen` owns the port, `http` and `socks` the protocols, `turns` the behaviours that take
-//! turns; this file owns the state and the numbers.
+//! `listen` owns the port, `http` and `socks` the protocols, `tunnel` what follows both, `turns`
+//! the behaviours that take turns; this file owns the state and the numbers.
 
 mod http;
 mod listen;
 mod socks;
+mod tunnel;
 mod turns;
 
 use std::collections::{BTreeMap, HashMap};
@@ -100,6 +101,16 @@ impl Exit {
     /// What the exit does now. What is not served is counted.
     pub(super) fn act(&self, moment: Moment) -> Act {
         let act = self.mood.borrow().act(moment, self.origin.clock.now());
+        self.counted(act)
+    }
+
+    /// What the exit does about this target (`host:port` or a host), beyond [`Exit::act`].
+    fn act_towards(&self, target: &str, moment: Moment) -> Act {
+        let act = self.mood.borrow().act_towards(target, moment);
+        self.counted(act)
+    }
+
+    fn counted(&self, act: Act) -> Act {
         if !matches!(act, Act::Serve | Act::Cut | Act::Intercept) {
             self.turned_away.fetch_add(1, Relaxed);
         }

@@ -8,7 +8,7 @@ use super::super::behaviour::{Act, Moment};
 use super::super::reply::{End, Reply};
 use super::super::serve::{Session, misbehave, turn_away};
 use super::super::wire::{Gone, Wire};
-use super::http::through;
+use super::tunnel::through;
 use super::{Access, Exit};
 
 const VERSION: u8 = 5;
@@ -68,6 +68,10 @@ async fn handshake(
     }
     greet(wire, session, exit, &act).await?;
     let target = request(wire, exit).await?;
+    let act = match act {
+        Act::Serve => exit.act_towards(&target, Moment::Handshake),
+        act => act,
+    };
     match act {
         Act::Page(page) => Err(refusal(match page.status {
             401 | 403 => NOT_ALLOWED,
@@ -76,10 +80,11 @@ async fn handshake(
             _ => GENERAL_FAILURE,
         })),
         Act::SocksReply(code) => Err(refusal(code)),
-        act => {
+        Act::Serve | Act::Intercept | Act::Cut => {
             wire.out.extend_from_slice(&reply(0));
             Ok((target, act))
         }
+        act => Err(Stop::Act(act)),
     }
 }
 

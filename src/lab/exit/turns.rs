@@ -60,6 +60,11 @@ impl Mood {
         }
     }
 
+    /// What is done about this target, beyond [`Mood::act`].
+    pub(super) fn act_towards(&self, target: &str, moment: Moment) -> Act {
+        self.behaviour.act_towards(target, moment)
+    }
+
     fn by_turn(&self, bad: &Behaviour, moment: Moment, is_bad: impl Fn(u64) -> bool) -> Act {
         let takes_turn = match moment {
             Moment::Accept { .. } => bad.acts_at_accept(),

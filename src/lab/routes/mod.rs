@@ -29,6 +29,7 @@
 //! | `/retry-after/V` | `Retry-After: V` once per URL, then 200; `in:S` is the date S seconds ahead; `times=N`, `status=S` (429), `per=host`, `skew=S` shifts `Date` and date |
 //! | `/rate-limited/R` | 429 above R requests in a second at this host; `retry-after=V` adds the field |
 //! | `/busy/N` | 503 while more than N are in flight at this host; takes `ms=MS` (100) |
+//! | `/banned/EXIT` | 403 to what comes through the exit of that name, else 200; `status=S` |
 //! | `/flaky/N` | fails the first N times per URL, then 200; `how=S` (503), `reset`, `close`, `cut` |
 //! | `/echo` | what was sent, as JSON: method, target, host, headers, body, exit, login |
 //! | `/truncated/N` | announces N bytes, sends one fewer (`sent=K`), closes |
@@ -47,6 +48,10 @@
 //! | `/stale/N` | 200 with N bytes; the socket closes when the next request comes |
 //!
 //! Anything else is 404.
+//!
+//! TLS comes before any route, so there the host name says how it goes (`exit/tunnel.rs`):
+//! `untrusted.…`, `wrong-name.…`, `tls-alert.…`, `tls-close.…`, `tls-silent.…`,
+//! `tls-garbage.…`.
 
 mod bodies;
 mod broken;

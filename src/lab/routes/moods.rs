@@ -39,6 +39,12 @@ pub(super) fn reply(route: &Route<'_>, ask: &Ask<'_>) -> Option<Reply> {
         "retry-after" => retry_after(route, ask),
         "rate-limited" => rate_limited(route, ask)?,
         "busy" => busy(route, ask)?,
+        "banned" => match ask.via {
+            Some((exit, _)) if exit == route.value => {
+                Reply::status(route.query.status("status", 403))
+            }
+            _ => Reply::content(SIZE),
+        },
         "flaky" => flaky(route, ask)?,
         "echo" => echo(ask),
         _ => return None,

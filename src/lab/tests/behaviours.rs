@@ -223,3 +223,16 @@ async fn garbage_is_neither_http_nor_socks() {
         assert!(peer.rest().await.starts_with(b"\x01neither"));
     }
 }
+
+#[tokio::test]
+async fn a_grudge_against_one_host_leaves_the_others_alone() {
+    let (_lab, exit) = behaving(ExitConfig::http(), "at:a.test:403").await;
+    assert_eq!(connect(&exit, "a.test:443").await.0, 403);
+    assert_eq!(connect(&exit, "b.test:443").await.0, 200);
+    let mut peer = Peer::dial(exit.address()).await;
+    assert_eq!(peer.forward("http://b.test/ok/1").await.status(), 200);
+    assert_eq!(peer.forward("http://a.test:81/ok/1").await.status(), 403);
+    let (_lab, exit) = behaving(ExitConfig::socks5(), "at:a.test:403").await;
+    assert_eq!(socks(&exit, "a.test", 80).await.0, 2);
+    assert_eq!(socks(&exit, "b.test", 80).await.0, 0);
+}

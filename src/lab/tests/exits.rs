@@ -280,3 +280,25 @@ async fn what_is_no_request_gets_400() {
     }
     assert!(no_requests(&lab.origin_stats()));
 }
+
+#[tokio::test]
+async fn tls_goes_as_the_host_name_says() {
+    let lab = lab([ExitConfig::http()]).await;
+    let exit = &lab.exits()[0];
+    for (host, part) in [
+        ("untrusted.test", "UnknownIssuer"),
+        ("wrong-name.test", "not valid for name"),
+        ("tls-alert.test", "HandshakeFailure"),
+        ("tls-close.test", "eof"),
+        ("tls-garbage.test", "corrupt message"),
+    ] {
+        let (status, tunnel) = connect(exit, &format!("{host}:443")).await;
+        assert_eq!(status, 200);
+        let error = tunnel.tls(host, &lab).await.err().unwrap().to_string();
+        assert!(error.contains(part), "{host}: {error}");
+    }
+    let (_, tunnel) = connect(exit, "tls-silent.test:443").await;
+    let handshake = tunnel.tls("tls-silent.test", &lab);
+    assert!(timeout(SILENCE, handshake).await.is_err());
+    assert!(no_requests(&lab.origin_stats()));
+}

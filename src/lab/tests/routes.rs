@@ -294,6 +294,8 @@ async fn limits_and_moods_belong_to_a_host_or_a_url() {
         ("a.test/flaky/1", 200),
         ("b.test/flaky/1?how=500", 500),
         ("a.test/busy/0", 503),
+        ("a.test/banned/lab-1?status=429", 429),
+        ("a.test/banned/lab-2", 200),
     ] {
         let answer = peer.forward(&format!("http://{url}")).await;
         assert_eq!(answer.status(), status, "{url}");
@@ -302,7 +304,7 @@ async fn limits_and_moods_belong_to_a_host_or_a_url() {
         .forward("http://a.test/rate-limited/0?retry-after=7")
         .await;
     assert_eq!(answer.field("Retry-After"), Some("7"));
-    assert_eq!(lab.origin_stats().host("a.test").statuses[&429], 2);
+    assert_eq!(lab.origin_stats().host("a.test").statuses[&429], 3);
     for (how, kind) in [("reset", Some(ErrorKind::ConnectionReset)), ("close", None)] {
         let mut peer = Peer::dial(lab.exits()[0].address()).await;
         peer.send(get(&format!("http://c.test/flaky/1?how={how}")))
