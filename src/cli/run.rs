@@ -1,6 +1,7 @@
 //! `exitfetch run`: both lists in, everything resolved, one run, its summary and exit code.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use anyhow::{Context, anyhow};
 
@@ -124,7 +125,7 @@ impl Job {
             let given = given.as_deref();
             let text = given
                 .with_context(|| format!("{flag} is missing: name a file, an address or -"))?;
-            text.parse::<ListSource>().map_err(|never| match never {})
+            Ok::<_, anyhow::Error>(ListSource::from_str(text).unwrap_or_else(|never| match never {}))
         };
         let exits = source(&self.args.exits, "--exits")?;
         let urls = source(&self.args.urls, "--urls")?;
@@ -209,7 +210,7 @@ impl Job {
         Plan {
             clock: self.clock,
             scheduler: Scheduler::new(parts.rules, &fleet.seats, &caps),
-            conns: Conns::new(&fleet.conns, parts.room.idle),
+            conns: Conns::new(&fleet.conns),
             exits: fleet.exits,
             groups: fleet.groups,
             fetcher: parts.fetcher,

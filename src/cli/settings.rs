@@ -68,7 +68,7 @@ pub(super) fn fetch(args: &RunArgs, origins: &BTreeMap<String, OriginConfig>) ->
             total: args.timeout.0,
             max_body: args.max_body.map(|size| size.0),
         },
-        tunnel: if args.tunnel {
+        tunnel_http: if args.tunnel {
             Tunnel::Always
         } else {
             Tunnel::Https

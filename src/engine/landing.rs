@@ -10,9 +10,9 @@ use super::flight::Landed;
 use super::records::{self, Stored};
 use super::stop::Ended;
 use super::{Engine, Flight};
-use crate::input::{Batch, Entry};
+use crate::input::urls::{Batch, Entry};
 use crate::model::{
-    Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Outcome, Record, Refusal, Time,
+    Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Record, Refusal, Time,
 };
 use crate::report::Tried;
 use crate::schedule::{Verdict, Work};
