@@ -63,7 +63,8 @@ async fn clients_that_keep_a_cap_are_never_seen_above_it() {
         done.unwrap();
     }
     let stats = lab.exits()[0].stats();
-    assert_eq!((stats.in_flight.peak, stats.sockets.peak), (3, 3));
+    assert!(stats.in_flight.peak <= 3, "{stats:#?}");
+    assert_eq!(stats.sockets.peak, 3);
     assert_eq!((stats.requests, stats.unfinished), (300, 0));
 }
 
