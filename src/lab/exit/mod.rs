@@ -3,7 +3,7 @@
 //! Nothing is dialled: whatever host a client names, the origin answers in this process. So
 //! an exit sees each request, also inside tunnels and inside TLS, and counts all it serves.
 //! `listen` owns the port, `http` and `socks` the protocols, `tunnel` what follows both, `turns`
-//! the behaviours that take turns; this file owns the state and the numbers.
+//! the behaviours that take turns, `stats` the numbers as others read them; this file the state.
 
 mod http;
 mod listen;
