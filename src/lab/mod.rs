@@ -22,6 +22,7 @@ pub mod control;
 mod exit;
 mod files;
 mod gauge;
+mod layers;
 mod origin;
 mod reply;
 mod request;

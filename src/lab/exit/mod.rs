@@ -3,32 +3,34 @@
 //! Nothing is dialled: whatever host a client names, the origin answers in this process. So
 //! an exit sees each request, also inside tunnels and inside TLS, and counts all it serves.
 //! `listen` owns the port, `http` and `socks` the protocols, `tunnel` what follows both, `turns`
-//! the behaviours that take turns; this file owns the state and the numbers.
+//! the behaviours that take turns, `stats` the numbers as others read them; this file the state.
 
 mod http;
 mod listen;
 mod socks;
+mod stats;
 mod tunnel;
 mod turns;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::model::Scheme;
 
 use super::behaviour::{Act, Behaviour, Moment, Page};
 use super::config::{Access, ExitConfig};
-use super::gauge::{Gauge, Inside, Level};
+use super::gauge::{Gauge, Inside};
 use super::origin::Origin;
 use super::reply::Reply;
 use super::tls::{Authority, lock};
 pub(super) use listen::{listen, open, take_port};
+pub(super) use stats::User;
+pub use stats::{ExitStats, LoginStats};
 use turns::Mood;
 
 /// Logins with numbers of their own; those beyond share one.
@@ -290,75 +292,6 @@ impl Page {
         }
         reply
     }
-}
-
-/// The numbers of one login at one exit.
-#[derive(Default)]
-pub(super) struct User {
-    pub(super) name: Box<str>,
-    requests: AtomicU64,
-    in_flight: Gauge,
-    handshakes: AtomicU64,
-    sockets: Arc<Gauge>,
-}
-
-impl User {
-    fn stats(&self) -> LoginStats {
-        LoginStats {
-            requests: self.requests.load(Relaxed),
-            in_flight: self.in_flight.read(),
-            handshakes: self.handshakes.load(Relaxed),
-            sockets: self.sockets.read(),
-        }
-    }
-}
-
-/// What an exit counted. Peaks and counts are since the start or the last reset.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ExitStats {
-    /// As in `exits.txt`.
-    pub name: String,
-    /// Where it listens.
-    pub address: SocketAddr,
-    /// `http`, `https` or `socks5`.
-    pub scheme: String,
-    /// How it behaves, in a word ([`Behaviour`]).
-    pub behaviour: String,
-    /// Sockets accepted.
-    pub connections: u64,
-    /// Sockets from accept until the close is seen or made.
-    pub sockets: Level,
-    /// Requests that reached the origin's side, those in tunnels included.
-    pub requests: u64,
-    /// Such requests from head read until last byte written.
-    pub in_flight: Level,
-    /// CONNECT and SOCKS requests that opened a tunnel.
-    pub handshakes: u64,
-    /// Connections, handshakes and requests that were not served: behaviour or login.
-    pub turned_away: u64,
-    /// Requests whose answer was not written to its end, whoever's doing it was.
-    pub unfinished: u64,
-    /// Connections that carried more than one login. Must stay 0.
-    pub two_logins: u64,
-    /// SOCKS requests that named their target (address type 3).
-    pub names: u64,
-    /// SOCKS requests that gave an address (types 1 and 4).
-    pub addresses: u64,
-    /// By username, for all that sent one.
-    pub logins: BTreeMap<String, LoginStats>,
-}
-
-/// What an exit counted for one login.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoginStats {
-    /// As in [`ExitStats`].
-    pub requests: u64,
-    /// As in [`ExitStats`].
-    pub in_flight: Level,
-    /// As in [`ExitStats`].
-    pub handshakes: u64,
-    /// Sockets since the login was seen on them.
-    pub sockets: Level,
 }
 
 fn escaped(text: &str) -> impl std::fmt::Display + '_ {

@@ -1,4 +1,4 @@
-//! Answers: what is to be sent, as data, and the writing of it.
+//! Writing an answer.
 //!
 //! A small answer is one write, head and body together. What is in flight is un-counted just
 //! *before* the last write: a client that has read the last byte may start its next request
@@ -8,194 +8,29 @@
 use std::io::Write;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::StatusCode;
-
-use super::content;
-use super::wire::{Gone, Wire};
+use super::super::wire::{Gone, Wire};
+use super::{After, Body, End, Framing, Pace, Reply, reason};
 
 /// Bodies go out in pieces of this size.
 const PIECE: u64 = 64 << 10;
 /// Slow bodies go out in pieces at least so far apart, where they are long enough.
 const TICK: Duration = Duration::from_millis(10);
 
-/// An answer.
-#[derive(Debug)]
-pub(super) struct Reply {
-    /// 0: no head at all, the body is all there is.
-    pub(super) status: u16,
-    /// More header lines, each with its CR LF.
-    pub(super) fields: String,
-    pub(super) body: Body,
-    pub(super) framing: Framing,
-    /// Stop after so many bytes of the body.
-    pub(super) cut: Option<u64>,
-    pub(super) end: End,
-    /// Before the first byte.
-    pub(super) wait: Duration,
-    /// From the head's first byte to its last.
-    pub(super) slow_head: Duration,
-    pub(super) pace: Pace,
-    /// The head is filled up to so many bytes.
-    pub(super) head_size: usize,
-}
-
-/// What a body is made of.
-#[derive(Debug)]
-pub(super) enum Body {
-    /// None, and no length either (204, 304).
-    None,
-    /// So many bytes that follow from host and target.
-    Content(u64),
-    /// These.
-    Bytes(Bytes),
-}
-
-impl Body {
-    fn size(&self) -> u64 {
-        match self {
-            Body::None => 0,
-            Body::Content(size) => *size,
-            Body::Bytes(bytes) => bytes.len() as u64,
-        }
-    }
-
-    fn append(&self, out: &mut Vec<u8>, seed: u64, from: u64, size: usize) {
-        match self {
-            Body::None => {}
-            Body::Content(_) => content::append(out, seed, from, size),
-            Body::Bytes(bytes) => {
-                let from = from as usize;
-                out.extend_from_slice(&bytes[from..from + size]);
-            }
-        }
-    }
-}
-
-/// How a body's end is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
-    Length,
-    Chunked,
-    /// By the close (HTTP/1.0).
-    Close,
-}
-
-/// How fast a body goes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
-    Fast,
-    /// Spread evenly over so long, from the first piece to the last.
-    Over(Duration),
-    /// In pieces of `size` bytes, `gap` apart.
-    Pieces {
-        size: u64,
-        gap: Duration,
-    },
-}
-
-/// What comes after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// The connection goes on.
-    Keep,
-    Close,
-    Reset,
-    /// Nothing more, until the peer goes.
-    Silence,
-    /// The connection seems to go on, but closes at the next request.
-    Stale,
-    /// More bytes, which belong to nothing.
-    Extra,
-}
-
-/// What is to be done with the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
-    Keep,
-    Close,
-    Reset,
-    Stale,
-}
-
-impl Reply {
-    /// A good answer with `body`.
-    pub(super) fn new(status: u16, body: Body) -> Reply {
-        Reply {
-            status,
-            fields: String::new(),
-            body,
-            framing: Framing::Length,
-            cut: None,
-            end: End::Keep,
-            wait: Duration::ZERO,
-            slow_head: Duration::ZERO,
-            pace: Pace::Fast,
-            head_size: 0,
-        }
-    }
-
-    /// 200 with `size` bytes.
-    pub(super) fn content(size: u64) -> Reply {
-        Reply::new(200, Body::Content(size))
-    }
-
-    /// A short text.
-    pub(super) fn text(status: u16, text: impl Into<Bytes>) -> Reply {
-        Reply::new(status, Body::Bytes(text.into()))
-    }
-
-    /// The status in words.
-    pub(super) fn status(status: u16) -> Reply {
-        match status {
-            100..=199 | 204 | 304 => Reply::new(status, Body::None),
-            _ => Reply::text(status, format!("{status} {}\n", reason(status))),
-        }
-    }
-
-    /// These bytes and nothing else.
-    pub(super) fn raw(bytes: impl Into<Bytes>, end: End) -> Reply {
-        let mut reply = Reply::text(0, bytes);
-        reply.end = end;
-        reply
-    }
-
-    /// With one more header line.
-    pub(super) fn field(mut self, name: &str, value: &str) -> Reply {
-        for part in [name, ": ", value, "\r\n"] {
-            self.fields.push_str(part);
-        }
-        self
-    }
-
-    /// With a body that stops after `sent` bytes, and then this.
-    pub(super) fn cut(mut self, sent: u64, end: End) -> Reply {
-        self.cut = Some(sent);
-        self.end = end;
-        self
-    }
-
-    /// Whether the answer, as it is meant, comes to its proper end.
-    fn is_whole(&self) -> bool {
-        self.cut.is_none() && !matches!(self.end, End::Reset | End::Silence)
-    }
-}
-
 /// What else the writing depends on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sending {
+pub(in crate::lab) struct Sending {
     /// What bodies of the lab follow from.
-    pub(super) seed: u64,
+    pub(in crate::lab) seed: u64,
     /// The request was HEAD.
-    pub(super) head_only: bool,
+    pub(in crate::lab) head_only: bool,
     /// The peer means to go on with the connection.
-    pub(super) persistent: bool,
+    pub(in crate::lab) persistent: bool,
 }
 
 impl Reply {
     /// Writes the answer. `in_flight` is dropped when the answer is as good as written, or
     /// after [`Finish::finished`] told it so.
-    pub(super) async fn send(
+    pub(in crate::lab) async fn send(
         self,
         wire: &mut Wire,
         sending: Sending,
@@ -338,7 +173,7 @@ impl Reply {
 }
 
 /// What must hear that an answer is as good as written.
-pub(super) trait Finish {
+pub(in crate::lab) trait Finish {
     /// It is.
     fn finished(self);
 }
@@ -359,13 +194,6 @@ fn fill_up(out: &mut Vec<u8>, size: usize) {
         out.resize(out.len() + line - FRAME, b'f');
         out.extend_from_slice(b"\r\n");
     }
-}
-
-fn reason(status: u16) -> &'static str {
-    StatusCode::from_u16(status)
-        .ok()
-        .and_then(|status| status.canonical_reason())
-        .unwrap_or("Unnamed")
 }
 
 #[cfg(test)]
