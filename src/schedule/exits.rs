@@ -72,7 +72,7 @@ impl Exits {
             status_429: 0,
             last_error: None,
             refused_origins: [None; REFUSED_ORIGINS],
-            latency: Median::default(),
+            latency: Median::ZERO,
         };
         let mut exits = Exits {
             pool: Pool::new(groups, seats.iter().map(|seat| seat.group)),

@@ -97,6 +97,39 @@ fn with_all_exits_dead_every_job_is_given_up_those_pushed_later_too() {
 }
 
 #[test]
+fn a_fleet_that_is_dead_in_one_way_ends_the_run_and_condemns_no_origin() {
+    for dead in [
+        fault(Phase::Dial, FaultKind::Refused),
+        fault(Phase::Dial, FaultKind::Timeout),
+        fault(Phase::Handshake, FaultKind::Reset),
+        fault(Phase::Handshake, FaultKind::Timeout),
+        fault(Phase::Handshake, FaultKind::Credentials),
+    ] {
+        let shown = format!("{:?}", dead.fault);
+        // A larger fleet is paused as a whole and probed in rounds before it is given up.
+        for (exits, limit) in [(1, 60), (4, 60), (30, 120)] {
+            let dead = dead.clone();
+            let mut world = World::new(rules(), &vec![3; exits], move |_, _, _| {
+                (secs(0.1), dead.clone())
+            });
+            world.push(0..50, "http://o.test/");
+            world.run(Time::NEVER);
+            assert_eq!((world.ends.len(), world.ok()), (50, 0));
+            assert!(world.scheduler.is_over(), "{exits} exits: {shown}");
+            assert!(
+                world.now < Time::from_secs(limit),
+                "{exits} exits: {shown}: {:?}",
+                world.now
+            );
+            for line in 0..50 {
+                let blame = world.failure(line).blame;
+                assert!(!matches!(blame, Blame::Origin | Blame::Job), "{blame:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_shorter_patience_ends_a_run_without_exits_sooner() {
     let rules = Rules {
         no_exit_timeout: Duration::from_secs(5),
