@@ -19,6 +19,9 @@ const REFUSING_ORIGINS: u32 = 4;
 /// This many other exits with clean answers make a 429 or 403 the pair's affair.
 const CLEAN_ELSEWHERE: u32 = 3;
 
+/// Why an exit that shows certificates of its own is evicted.
+pub const INTERCEPTS: &str = "TLS interception: its own certificate in the origin's place";
+
 /// What is known beyond the attempt itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
@@ -140,6 +143,11 @@ pub struct Symptom {
 }
 
 impl Symptom {
+    /// An invalid certificate.
+    pub fn is_certificate(self) -> bool {
+        self.kind == ErrorKind::Certificate
+    }
+
     /// `None` for an attempt without fault whose status is accepted and beyond doubt.
     pub fn of(attempt: &Attempt, accept: &Codes) -> Option<Symptom> {
         let status = attempt.status();
@@ -279,7 +287,7 @@ fn origin_tls(kind: FaultKind, seen: &Seen) -> Judgement {
 fn certificate(seen: &Seen) -> Judgement {
     match (seen.tls, seen.echo) {
         (TlsSeen::OnlyElsewhere, _) => Judgement {
-            exit: ExitSign::Evict("TLS interception: its own certificate in the origin's place"),
+            exit: ExitSign::Evict(INTERCEPTS),
             ..EXIT
         },
         (TlsSeen::Elsewhere, _) => EXIT,

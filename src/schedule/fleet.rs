@@ -9,12 +9,14 @@
 //! [`Fleet::wake`] when an exit's [`Fleet::changes_at`] has come. After each of these it reads the
 //! exit's `cap` and `usable_at` anew.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use rand::Rng;
 
 use crate::model::Time;
 
+use super::blame::INTERCEPTS;
 use super::health::{
     Change, Charge, Ejection, Health, Odds, Proven, Reason, Span, State, Throttled,
 };
@@ -29,6 +31,8 @@ const THROTTLE_KEEP: f32 = 0.999_307_1;
 #[derive(Debug)]
 pub struct Fleet {
     exits: Vec<Member>,
+    /// For each login: whether an exit has taken it.
+    logins: Vec<bool>,
     rate: PoolRate,
     throttled: f32,
     answers: f32,
@@ -46,6 +50,17 @@ pub struct Fleet {
 struct Member {
     health: Health,
     failed: Failed,
+    login: u32,
+}
+
+/// An exit as it enters the fleet.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it may carry at best; at least 1.
+    pub ceiling: u32,
+    /// Tells logins apart; exits with the same one share it. `None`: no login, so that
+    /// a success of another exit proves nothing.
+    pub login: Option<u64>,
 }
 
 /// An unclear fault, for [`Fleet::weigh`].
@@ -64,17 +79,30 @@ pub struct Unclear<'a> {
 }
 
 impl Fleet {
-    /// Exits with these ceilings, all healthy. `no_exit_timeout`: how long the run waits while
-    /// none is usable.
-    pub fn new(ceilings: impl IntoIterator<Item = u32>, no_exit_timeout: Duration) -> Fleet {
-        let member = |ceiling| Member {
-            health: Health::new(ceiling),
-            failed: Failed::default(),
+    /// These exits, all healthy. `no_exit_timeout`: how long the run waits while none is usable.
+    pub fn new(exits: impl IntoIterator<Item = Entry>, no_exit_timeout: Duration) -> Fleet {
+        let mut known = HashMap::new();
+        let mut logins = Vec::new();
+        let mut number = |login: Option<u64>| {
+            let fresh = logins.len() as u32;
+            let login = login.map_or(fresh, |login| *known.entry(login).or_insert(fresh));
+            if login == fresh {
+                logins.push(false);
+            }
+            login
         };
-        let exits: Vec<Member> = ceilings.into_iter().map(member).collect();
+        let exits: Vec<Member> = exits
+            .into_iter()
+            .map(|entry| Member {
+                health: Health::new(entry.ceiling),
+                failed: Failed::default(),
+                login: number(entry.login),
+            })
+            .collect();
         let count = exits.len() as u32;
         Fleet {
             exits,
+            logins,
             rate: PoolRate::default(),
             throttled: 0.0,
             answers: 0.0,
@@ -221,6 +249,38 @@ impl Fleet {
     pub fn evict(&mut self, exit: u32, why: &'static str, span: Span) -> Change {
         self.neutral(span);
         self.change(exit, span.now, |health| health.evict(Reason::Unfit(why)))
+    }
+
+    /// The exit refuses to reach this origin.
+    pub fn refuses(&mut self, exit: u32, origin: u32) {
+        self.exits[exit as usize].health.refuses(origin);
+    }
+
+    /// A certificate that the exit showed was not the origin's. An exit that never had a valid one
+    /// intercepts; another one is charged with a fault.
+    pub fn wrong_certificate(&mut self, exit: u32, span: Span, rng: &mut impl Rng) -> Change {
+        if self.health(exit).proven() < Proven::Tls {
+            return self.change(exit, span.now, |health| {
+                health.evict(Reason::Unfit(INTERCEPTS))
+            });
+        }
+        let charge = Charge {
+            share: Share::WHOLE,
+            odds: self.odds(),
+            ejection: self.ejection(),
+        };
+        self.change(exit, span.now, |health| health.fault(charge, span, rng))
+    }
+
+    /// The exit took its login.
+    pub fn credentials_worked(&mut self, exit: u32) {
+        let login = self.exits[exit as usize].login;
+        self.logins[login as usize] = true;
+    }
+
+    /// Whether some exit has taken this exit's login.
+    pub fn have_credentials_worked(&self, exit: u32) -> bool {
+        self.logins[self.exits[exit as usize].login as usize]
     }
 
     /// The last charge of `share` to the exit turned out to be the origin's.

@@ -20,6 +20,7 @@ use rand::{Rng, RngExt};
 
 use crate::model::Time;
 
+use super::distinct::Distinct;
 use super::split::{Counter, Ejects, Share};
 
 /// Above this suspicion the cap is halved.
@@ -61,6 +62,8 @@ const SHARE_TIMES: f32 = 3.0;
 const SHARE_LEAST: u8 = 5;
 /// Unclear faults at this many origins in a row speak against the exit.
 const UNCLEAR_ORIGINS: usize = 3;
+/// As many refused origins in a row are remembered; with one more the exit is at fault.
+const REFUSED_ORIGINS: usize = 3;
 /// No limit below the ceiling.
 const UNLIMITED: u32 = u32::MAX;
 
@@ -221,7 +224,8 @@ pub struct Health {
     held_until: Time,
     learned: Learned,
     record: Counter,
-    unclear_origins: [Option<u32>; UNCLEAR_ORIGINS],
+    unclear_origins: Distinct<UNCLEAR_ORIGINS>,
+    refused_origins: Distinct<REFUSED_ORIGINS>,
     /// Faults in a row, each hold-off counted once.
     in_a_row: u8,
     ejections: u8,
@@ -258,7 +262,8 @@ impl Health {
             held_until: Time::ZERO,
             learned: Learned::default(),
             record: Counter::default(),
-            unclear_origins: [None; UNCLEAR_ORIGINS],
+            unclear_origins: Distinct::default(),
+            refused_origins: Distinct::default(),
             in_a_row: 0,
             ejections: 0,
             goods: 0,
@@ -335,17 +340,23 @@ impl Health {
     /// Its unclear faults since its last good answer come from enough origins to speak
     /// against it.
     pub fn fails_everywhere(&self) -> bool {
-        self.unclear_origins.iter().all(Option::is_some)
+        self.unclear_origins.is_full()
     }
 
     /// Notes the origin of an unclear fault, before it is weighed.
     pub fn unclear_at(&mut self, origin: u32) {
-        if self.unclear_origins.contains(&Some(origin)) {
-            return;
-        }
-        if let Some(free) = self.unclear_origins.iter_mut().find(|slot| slot.is_none()) {
-            *free = Some(origin);
-        }
+        self.unclear_origins.insert(origin);
+    }
+
+    /// How many origins it would have refused to reach since its last good answer, with this
+    /// one.
+    pub fn refusing_origins_with(&self, origin: u32) -> u32 {
+        self.refused_origins.len_with(origin) as u32
+    }
+
+    /// Notes an origin that it refuses to reach.
+    pub fn refuses(&mut self, origin: u32) {
+        self.refused_origins.insert(origin);
     }
 
     /// Whether an attempt of this span is a probe of an exit on probation.
@@ -375,7 +386,8 @@ impl Health {
     pub fn good(&mut self, odds: Odds, span: Span) -> Change {
         self.record.good();
         self.proves(Proven::Answers);
-        self.unclear_origins = [None; UNCLEAR_ORIGINS];
+        self.unclear_origins = Distinct::default();
+        self.refused_origins = Distinct::default();
         match self.state {
             State::Ejected | State::Evicted => Change::None,
             State::Probation if span.dispatched < self.epoch => Change::None,
@@ -602,10 +614,15 @@ impl Health {
         Change::Evicted
     }
 
-    /// A fault that was charged with `share` turned out to be the origin's.
+    /// A fault that was charged with `share` turned out to be the origin's. With no other fault
+    /// in the row its hold-off ends.
     pub fn pardon(&mut self, share: Share, odds: Odds) {
         self.record.pardon();
         self.suspicion = (self.suspicion - share.exit * odds.fault).max(0.0);
+        self.in_a_row = self.in_a_row.saturating_sub(1);
+        if self.in_a_row == 0 {
+            self.held_until = Time::ZERO;
+        }
     }
 }
 

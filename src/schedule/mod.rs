@@ -2,6 +2,8 @@
 
 pub mod blame;
 pub mod breaker;
+pub mod charge;
+pub mod distinct;
 pub mod fleet;
 pub mod health;
 pub mod last_hope;

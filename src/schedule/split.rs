@@ -121,19 +121,30 @@ impl Share {
         ejects: Ejects::Yes,
     };
 
+    /// None of it.
+    pub const NONE: Share = Share {
+        exit: 0.0,
+        ejects: Ejects::No,
+    };
+
+    /// The same where nothing points at the exit in particular: a quarter at most.
+    pub fn without_evidence(self) -> Share {
+        Share {
+            exit: self.exit.min(UNPROVEN_SHARE),
+            ejects: Ejects::No,
+        }
+    }
+
     /// The exit's share of an unclear fault. The records are those before this event.
     pub fn of_unclear(exit: &Counter, origin: &Counter, p0: f32, evidence: Evidence) -> Share {
         let (by_exit, by_origin) = (exit.rate(p0), origin.rate(p0));
-        let share = by_exit / (by_exit + by_origin);
+        let share = Share {
+            exit: by_exit / (by_exit + by_origin),
+            ejects: Ejects::Yes,
+        };
         match evidence {
-            Evidence::AgainstExit | Evidence::NeverWorked => Share {
-                exit: share,
-                ejects: Ejects::Yes,
-            },
-            Evidence::None => Share {
-                exit: share.min(UNPROVEN_SHARE),
-                ejects: Ejects::No,
-            },
+            Evidence::AgainstExit | Evidence::NeverWorked => share,
+            Evidence::None => share.without_evidence(),
         }
     }
 
