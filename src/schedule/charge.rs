@@ -41,7 +41,8 @@ pub struct OriginBook {
 pub struct OpenCharge {
     exit: u32,
     symptom: Symptom,
-    share: Share,
+    /// `None`: it has been moved to the origin.
+    share: Option<Share>,
 }
 
 /// An attempt that ended.
@@ -187,7 +188,7 @@ fn settle_earlier(
 ) -> Option<(u32, Change)> {
     let earlier = open.as_mut()?;
     if alike {
-        let share = std::mem::replace(&mut earlier.share, Share::NONE);
+        let share = earlier.share.take()?;
         fleet.pardon(earlier.exit, share);
         return Some((earlier.exit, Change::None));
     }
@@ -253,7 +254,7 @@ fn remember(
         *open = Some(OpenCharge {
             exit,
             symptom,
-            share,
+            share: Some(share),
         });
     }
 }

@@ -1,7 +1,7 @@
 //! The health of one exit: what it may carry now, and why (ALGORITHMS section 5).
 //!
-//! Owns the states and the caps they allow, hold-off after a fault, the ceiling learned from
-//! refusals, and the count of failed probes. Leaves to `blame` and `split` what is charged, to
+//! Owns the states and the caps they allow, hold-off after a fault, and what the exit has shown
+//! it can do; `learned` has the ceiling learned from refusals, `throttle` the share of 429s. Leaves to `blame` and `split` what is charged, to
 //! `fleet` what only the whole pool can know (the usual fault rate, panic), and to the pool
 //! of exits how many are in flight. Since nothing here counts what is in flight, a probe that
 //! is cancelled cannot keep its place.
@@ -13,7 +13,10 @@
 //! finds both the exit that dies at once and the one that turns from 5 % to 50 % faults, without
 //! the choice of a window. Each exit takes about a hundred bytes: fleets have 100,000.
 
-use std::fmt;
+mod learned;
+mod state;
+mod throttle;
+
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
@@ -22,6 +25,12 @@ use crate::model::Time;
 
 use super::distinct::Distinct;
 use super::split::{Counter, Ejects, Share};
+
+use learned::Learned;
+use throttle::ExitShare;
+
+pub use state::{Change, Reason, State};
+pub use throttle::{PoolShare, Throttled};
 
 /// Above this suspicion the cap is halved.
 const LIMIT_AT: f32 = 4.0;
@@ -51,105 +60,12 @@ const GROWTH_GOODS: u8 = 10;
 /// Good answers at full cap that take back one ejection. Without it the rare false ejections of a
 /// good exit would add up over a long run; a broken exit does not reach it.
 const FORGIVE_GOODS: u8 = 50;
-/// How long a ceiling learned from refusals holds, doubled each time it is confirmed.
-const LEARNED: Duration = Duration::from_secs(60);
-const LEARNED_MOST: Duration = Duration::from_secs(1800);
-/// Answers over which the share of 429s is taken.
-const SHARE_ANSWERS: u8 = 50;
-/// An exit with this many times the pool's share of 429s is halved.
-const SHARE_TIMES: f32 = 3.0;
-/// Fewer 429s than this among the answers are no share.
-const SHARE_LEAST: u8 = 5;
 /// Unclear faults at this many origins in a row speak against the exit.
 const UNCLEAR_ORIGINS: usize = 3;
 /// As many refused origins in a row are remembered; with one more the exit is at fault.
 const REFUSED_ORIGINS: usize = 3;
 /// No limit below the ceiling.
 const UNLIMITED: u32 = u32::MAX;
-
-/// What an exit is fit for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum State {
-    /// Everything, up to its cap.
-    #[default]
-    Healthy,
-    /// Less than its ceiling: it failed or was refused too often.
-    Limited,
-    /// Nothing until its rest is over.
-    Ejected,
-    /// One attempt at a time, until it has shown that it works.
-    Probation,
-    /// Nothing for the rest of the run.
-    Evicted,
-}
-
-impl State {
-    /// As summary, `exits.csv` and logs show it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Healthy => "healthy",
-            State::Limited => "limited",
-            State::Ejected => "ejected",
-            State::Probation => "probation",
-            State::Evicted => "evicted",
-        }
-    }
-}
-
-/// Why the state or the cap last changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Reason {
-    /// It never did, or it is earned back.
-    #[default]
-    None,
-    /// Too many faults.
-    Faults,
-    /// A fault in probation.
-    ProbeFailed,
-    /// It refused more than this many at a time.
-    Refusals(u32),
-    /// Far more 429s than others get.
-    Throttled,
-    /// It was ejected again and again.
-    NeverRecovered,
-    /// Final at once; says why.
-    Unfit(&'static str),
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::None => Ok(()),
-            Reason::Faults => f.write_str("too many faults"),
-            Reason::ProbeFailed => f.write_str("failed again after its rest"),
-            Reason::Refusals(cap) => write!(f, "refuses more than {cap} at a time"),
-            Reason::Throttled => f.write_str("gets far more 429 answers than other exits"),
-            Reason::NeverRecovered => write!(f, "ejected {EJECTIONS_MOST} times"),
-            Reason::Unfit(why) => f.write_str(why),
-        }
-    }
-}
-
-/// What an event changed: one log line each, except for `None`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Nothing worth telling.
-    None,
-    /// The cap went down.
-    Limited,
-    /// The cap went up, not yet to the ceiling.
-    Grown,
-    /// Out of use for a while.
-    Ejected,
-    /// It would have been ejected, but too many are already; its cap is 1.
-    Spared,
-    /// It may be tried again, one attempt at a time.
-    Probation,
-    /// Fit again.
-    Recovered,
-    /// Out of use for good.
-    Evicted,
-}
 
 /// When an attempt ran.
 #[derive(Clone, Copy, Debug)]
@@ -198,14 +114,6 @@ pub struct Charge {
     pub ejection: Ejection,
 }
 
-/// A ceiling learned from refusals.
-#[derive(Clone, Copy, Debug, Default)]
-struct Learned {
-    cap: u32,
-    until: Time,
-    hold: Duration,
-}
-
 /// The health of one exit.
 #[derive(Clone, Debug)]
 pub struct Health {
@@ -218,10 +126,10 @@ pub struct Health {
     reason: Reason,
     /// Attempts dispatched before this cannot cut again.
     epoch: Time,
-    /// End of the rest of an ejected exit.
+    /// End of its rest if it is ejected, else of its hold-off.
     rest_until: Time,
+    /// Faults of attempts dispatched before this do not prolong the hold-off.
     held_from: Time,
-    held_until: Time,
     learned: Learned,
     record: Counter,
     unclear_origins: Distinct<UNCLEAR_ORIGINS>,
@@ -230,8 +138,7 @@ pub struct Health {
     in_a_row: u8,
     ejections: u8,
     goods: u8,
-    answers: u8,
-    throttled: u8,
+    throttled: ExitShare,
     proven: Proven,
 }
 
@@ -259,7 +166,6 @@ impl Health {
             epoch: Time::ZERO,
             rest_until: Time::ZERO,
             held_from: Time::ZERO,
-            held_until: Time::ZERO,
             learned: Learned::default(),
             record: Counter::default(),
             unclear_origins: Distinct::default(),
@@ -267,8 +173,7 @@ impl Health {
             in_a_row: 0,
             ejections: 0,
             goods: 0,
-            answers: 0,
-            throttled: 0,
+            throttled: ExitShare::default(),
             proven: Proven::Nothing,
         }
     }
@@ -280,11 +185,7 @@ impl Health {
             State::Ejected | State::Evicted => 0,
             State::Probation => 1,
             State::Healthy | State::Limited => {
-                let learned = if now < self.learned.until {
-                    self.learned.cap
-                } else {
-                    UNLIMITED
-                };
+                let learned = self.learned.cap(now).unwrap_or(UNLIMITED);
                 self.ceiling.min(self.limit).min(learned).max(1)
             }
         }
@@ -295,8 +196,9 @@ impl Health {
     pub fn usable_at(&self) -> Option<Time> {
         match self.state {
             State::Evicted => None,
-            State::Ejected => Some(self.rest_until),
-            State::Healthy | State::Limited | State::Probation => Some(self.held_until),
+            State::Ejected | State::Healthy | State::Limited | State::Probation => {
+                Some(self.rest_until)
+            }
         }
     }
 
@@ -306,8 +208,8 @@ impl Health {
         let ends = match self.state {
             State::Evicted => return None,
             State::Ejected => return Some(self.rest_until),
-            State::Probation => [self.held_until, Time::ZERO],
-            State::Healthy | State::Limited => [self.held_until, self.learned.until],
+            State::Probation => [self.rest_until, Time::ZERO],
+            State::Healthy | State::Limited => [self.rest_until, self.learned.until()],
         };
         ends.into_iter().filter(|&end| end > now).min()
     }
@@ -374,7 +276,7 @@ impl Health {
                 self.goods = 0;
                 Change::Probation
             }
-            State::Limited if self.limit == UNLIMITED && now >= self.learned.until => {
+            State::Limited if self.limit == UNLIMITED && now >= self.learned.until() => {
                 self.earn_back(Change::None)
             }
             State::Healthy | State::Limited | State::Ejected => Change::None,
@@ -500,7 +402,7 @@ impl Health {
         };
         let rest = doubled(HOLD_OFF, self.in_a_row, most);
         self.held_from = span.now;
-        self.held_until = self.held_until.max(span.now + rest);
+        self.rest_until = self.rest_until.max(span.now + rest);
     }
 
     fn eject_or_spare(&mut self, ejection: Ejection, span: Span, rng: &mut impl Rng) -> Change {
@@ -551,55 +453,29 @@ impl Health {
         }
         let before = self.cap(span.now);
         let carries = in_flight.saturating_sub(1).max(1);
-        if span.dispatched < self.epoch && span.now < self.learned.until {
-            self.learned.cap = self.learned.cap.min(carries);
+        if span.dispatched < self.epoch && self.learned.cap(span.now).is_some() {
+            self.learned.lower(carries);
         } else {
-            self.learn(carries, span.now);
+            self.learned.learn(carries, span.now);
+            self.epoch = span.now;
         }
-        if self.cap(span.now) >= before {
+        let cap = self.cap(span.now);
+        if cap >= before {
             return Change::None;
         }
         if self.state == State::Healthy {
             self.state = State::Limited;
         }
-        self.reason = Reason::Refusals(self.learned.cap);
+        self.reason = Reason::Refusals(cap);
         Change::Limited
     }
 
-    fn learn(&mut self, carries: u32, now: Time) {
-        let Learned { cap, until, hold } = self.learned;
-        // As long a time without refusals as the ceiling held has refuted it.
-        let hold = if hold.is_zero() || now > until + hold {
-            LEARNED
-        } else {
-            hold.saturating_mul(2).min(LEARNED_MOST)
-        };
-        let cap = if now < until {
-            cap.min(carries)
-        } else {
-            carries
-        };
-        self.learned = Learned {
-            cap,
-            until: now + hold,
-            hold,
-        };
-        self.epoch = now;
-    }
-
-    /// An answer of an origin, of which `throttled` says whether it was a 429; `pool_share` is
-    /// the pool's share of 429s. Halves an exit that gets far more of them than others.
-    pub fn answered(&mut self, throttled: Throttled, pool_share: f32, span: Span) -> Change {
-        self.answers += 1;
-        self.throttled += u8::from(throttled == Throttled::Yes);
-        if self.answers < SHARE_ANSWERS {
-            return Change::None;
-        }
-        let share = f32::from(self.throttled) / f32::from(self.answers);
-        let many = self.throttled >= SHARE_LEAST && share > SHARE_TIMES * pool_share;
-        (self.answers, self.throttled) = (0, 0);
+    /// An answer of an origin came through, a 429 or not. An exit that gets far more of them
+    /// than others is halved.
+    pub fn answered(&mut self, throttled: Throttled, pool: &PoolShare, span: Span) -> Change {
+        let stands_out = self.throttled.record(throttled, pool);
         match self.state {
-            State::Healthy | State::Limited if many => self.halve(Reason::Throttled, span),
+            State::Healthy | State::Limited if stands_out => self.halve(Reason::Throttled, span),
             _ => Change::None,
         }
     }
@@ -620,19 +496,10 @@ impl Health {
         self.record.pardon();
         self.suspicion = (self.suspicion - share.exit * odds.fault).max(0.0);
         self.in_a_row = self.in_a_row.saturating_sub(1);
-        if self.in_a_row == 0 {
-            self.held_until = Time::ZERO;
+        if self.in_a_row == 0 && self.state != State::Ejected {
+            self.rest_until = Time::ZERO;
         }
     }
-}
-
-/// Whether an answer was a 429.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Throttled {
-    /// It was.
-    Yes,
-    /// It was not.
-    No,
 }
 
 /// `base · 2^times`, at most `most`.

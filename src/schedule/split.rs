@@ -121,12 +121,6 @@ impl Share {
         ejects: Ejects::Yes,
     };
 
-    /// None of it.
-    pub const NONE: Share = Share {
-        exit: 0.0,
-        ejects: Ejects::No,
-    };
-
     /// The same where nothing points at the exit in particular: a quarter at most.
     pub fn without_evidence(self) -> Share {
         Share {
