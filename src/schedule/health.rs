@@ -1,20 +1,20 @@
 //! The health of one exit: what it may carry now, and why (ALGORITHMS section 5).
 //!
 //! Owns the states and the caps they allow, hold-off after a fault, and what the exit has shown
-//! it can do; `learned` has the ceiling learned from refusals, `throttle` the share of 429s. Leaves to `blame` and `split` what is charged, to
-//! `fleet` what only the whole pool can know (the usual fault rate, panic), and to the pool
-//! of exits how many are in flight. Since nothing here counts what is in flight, a probe that
-//! is cancelled cannot keep its place.
+//! it can do; `suspicion` has the detector of broken exits, `learned` the ceiling learned from
+//! refusals, `throttle` the share of 429s. Leaves to `blame` and `split` what is charged, to `fleet`
+//! what only the whole pool can know (the usual fault rate, panic), and to the pool of exits how
+//! many are in flight. Since nothing here counts what is in flight, a probe that is cancelled
+//! cannot keep its place.
 //!
 //! Invariant: `cap` never exceeds the ceiling; an attempt that was dispatched before the
 //! last cut cannot cause another ("once per epoch"), so a burst that fails as one counts as one.
 //!
-//! Faults are found by a one-sided CUSUM (Page 1954): per event it costs one addition, and it
-//! finds both the exit that dies at once and the one that turns from 5 % to 50 % faults, without
-//! the choice of a window. Each exit takes about a hundred bytes: fleets have 100,000.
+//! Each exit takes about a hundred bytes: fleets have 100,000 of them.
 
 mod learned;
 mod state;
+mod suspicion;
 mod throttle;
 
 use std::time::Duration;
@@ -27,19 +27,13 @@ use super::distinct::Distinct;
 use super::split::{Counter, Ejects, Share};
 
 use learned::Learned;
+use suspicion::{Level, Suspicion};
 use throttle::ExitShare;
 
 pub use state::{Change, Reason, State};
+pub use suspicion::Odds;
 pub use throttle::{PoolShare, Throttled};
 
-/// Above this suspicion the cap is halved.
-const LIMIT_AT: f32 = 4.0;
-/// Above this one the exit is ejected.
-const EJECT_AT: f32 = 8.0;
-/// An exit is taken to be broken at this fault rate at least.
-const P1_LEAST: f32 = 0.5;
-/// And at this much above the pool's.
-const P1_ABOVE: f32 = 0.3;
 /// Hold-off is this, doubled with each fault in a row.
 const HOLD_OFF: Duration = Duration::from_millis(250);
 const HOLD_OFF_MOST: Duration = Duration::from_secs(10);
@@ -85,24 +79,6 @@ pub enum Ejection {
     Withheld,
 }
 
-/// The two steps of the CUSUM, from the pool's fault rate.
-#[derive(Clone, Copy, Debug)]
-pub struct Odds {
-    fault: f32,
-    good: f32,
-}
-
-impl Odds {
-    /// `p0`: the fault rate of an ordinary exit.
-    pub fn new(p0: f32) -> Odds {
-        let p1 = P1_LEAST.max(p0 + P1_ABOVE);
-        Odds {
-            fault: (p1 / p0).ln(),
-            good: ((1.0 - p1) / (1.0 - p0)).ln(),
-        }
-    }
-}
-
 /// A fault as it is charged to an exit.
 #[derive(Clone, Copy, Debug)]
 pub struct Charge {
@@ -121,7 +97,7 @@ pub struct Health {
     ceiling: u32,
     /// The cap that faults have left it; [`UNLIMITED`] if none.
     limit: u32,
-    suspicion: f32,
+    suspicion: Suspicion,
     state: State,
     reason: Reason,
     /// Attempts dispatched before this cannot cut again.
@@ -160,7 +136,7 @@ impl Health {
         Health {
             ceiling: ceiling.max(1),
             limit: UNLIMITED,
-            suspicion: 0.0,
+            suspicion: Suspicion::default(),
             state: State::Healthy,
             reason: Reason::None,
             epoch: Time::ZERO,
@@ -296,7 +272,7 @@ impl Health {
             State::Probation => self.good_probe(),
             State::Healthy | State::Limited => {
                 self.in_a_row = 0;
-                self.suspicion = (self.suspicion + odds.good).max(0.0);
+                self.suspicion.good(odds);
                 self.grow()
             }
         }
@@ -309,7 +285,7 @@ impl Health {
             return Change::None;
         }
         self.state = State::Healthy;
-        self.suspicion = 0.0;
+        self.suspicion = Suspicion::default();
         self.goods = 0;
         self.limit = 1;
         self.earn_back(Change::Recovered)
@@ -317,7 +293,7 @@ impl Health {
 
     /// Good answers double a lowered cap; at the full cap they take back ejections.
     fn grow(&mut self) -> Change {
-        if self.suspicion > LIMIT_AT {
+        if self.suspicion.level() > Level::Low {
             return Change::None;
         }
         self.goods += 1;
@@ -366,26 +342,16 @@ impl Health {
             State::Probation => self.eject(Reason::ProbeFailed, span.now, rng),
             State::Healthy | State::Limited => {
                 self.hold_off(share, span);
-                self.suspect(share, odds);
-                if self.suspicion > EJECT_AT {
-                    self.eject_or_spare(ejection, span, rng)
-                } else if self.suspicion > LIMIT_AT {
-                    self.halve(Reason::Faults, span)
-                } else {
-                    Change::None
+                self.suspicion.fault(share, odds);
+                if share.is_mostly_exit() {
+                    self.goods = 0;
+                }
+                match self.suspicion.level() {
+                    Level::Low => Change::None,
+                    Level::Limit => self.halve(Reason::Faults, span),
+                    Level::Eject => self.eject_or_spare(ejection, span, rng),
                 }
             }
-        }
-    }
-
-    fn suspect(&mut self, share: Share, odds: Odds) {
-        let raised = self.suspicion + share.exit * odds.fault;
-        self.suspicion = match share.ejects {
-            Ejects::Yes => raised,
-            Ejects::No => raised.min(EJECT_AT.max(self.suspicion)),
-        };
-        if share.is_mostly_exit() {
-            self.goods = 0;
         }
     }
 
@@ -409,7 +375,7 @@ impl Health {
         match ejection {
             Ejection::Allowed => self.eject(Reason::Faults, span.now, rng),
             Ejection::Withheld => {
-                self.suspicion = EJECT_AT;
+                self.suspicion.hold();
                 self.limit = 1;
                 self.epoch = span.now;
                 self.state = State::Limited;
@@ -494,7 +460,7 @@ impl Health {
     /// in the row its hold-off ends.
     pub fn pardon(&mut self, share: Share, odds: Odds) {
         self.record.pardon();
-        self.suspicion = (self.suspicion - share.exit * odds.fault).max(0.0);
+        self.suspicion.pardon(share, odds);
         self.in_a_row = self.in_a_row.saturating_sub(1);
         if self.in_a_row == 0 && self.state != State::Ejected {
             self.rest_until = Time::ZERO;
