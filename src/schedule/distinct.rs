@@ -37,11 +37,6 @@ impl<const N: usize> Distinct<N> {
         self.len == 0
     }
 
-    /// How many there would be with `id`; may be `N + 1`.
-    pub fn len_with(&self, id: u32) -> usize {
-        self.len() + usize::from(!self.contains(id))
-    }
-
     /// Whether there are `N`.
     pub fn is_full(&self) -> bool {
         self.len() == N
@@ -62,10 +57,10 @@ mod tests {
         for id in [0, 0, 7, 7] {
             seen.insert(id);
         }
-        assert_eq!((seen.len(), seen.len_with(7), seen.len_with(8)), (2, 2, 3));
+        assert_eq!(seen.len(), 2);
         assert!(!seen.is_full());
         (8..20).for_each(|id| seen.insert(id));
         assert!(seen.is_full());
-        assert_eq!(seen.len_with(99), 4);
+        assert_eq!(seen.len(), 3);
     }
 }

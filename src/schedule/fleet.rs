@@ -9,7 +9,6 @@
 //! [`Fleet::wake`] when an exit's [`Fleet::changes_at`] has come. After each of these it reads the
 //! exit's `cap` and `usable_at` anew.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use rand::Rng;
@@ -27,8 +26,6 @@ use super::split::{Counter, Evidence, PoolRate, Share};
 #[derive(Debug)]
 pub struct Fleet {
     exits: Vec<Member>,
-    /// For each login: whether an exit has taken it.
-    logins: Vec<bool>,
     rate: PoolRate,
     throttled: PoolShare,
     panic: Panic,
@@ -45,17 +42,6 @@ pub struct Fleet {
 struct Member {
     health: Health,
     failed: Failed,
-    login: u32,
-}
-
-/// An exit as it enters the fleet.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry {
-    /// What it may carry at best; at least 1.
-    pub ceiling: u32,
-    /// Tells logins apart; exits with the same one share it. `None`: no login, so that
-    /// a success of another exit proves nothing.
-    pub login: Option<u64>,
 }
 
 /// An unclear fault, for [`Fleet::weigh`].
@@ -74,30 +60,17 @@ pub struct Unclear<'a> {
 }
 
 impl Fleet {
-    /// These exits, all healthy. `no_exit_timeout`: how long the run waits while none is usable.
-    pub fn new(exits: impl IntoIterator<Item = Entry>, no_exit_timeout: Duration) -> Fleet {
-        let mut known = HashMap::new();
-        let mut logins = Vec::new();
-        let mut number = |login: Option<u64>| {
-            let fresh = logins.len() as u32;
-            let login = login.map_or(fresh, |login| *known.entry(login).or_insert(fresh));
-            if login == fresh {
-                logins.push(false);
-            }
-            login
+    /// Exits with these ceilings, all healthy. `no_exit_timeout`: how long the run waits while
+    /// none is usable.
+    pub fn new(ceilings: impl IntoIterator<Item = u32>, no_exit_timeout: Duration) -> Fleet {
+        let member = |ceiling| Member {
+            health: Health::new(ceiling),
+            failed: Failed::default(),
         };
-        let exits: Vec<Member> = exits
-            .into_iter()
-            .map(|entry| Member {
-                health: Health::new(entry.ceiling),
-                failed: Failed::default(),
-                login: number(entry.login),
-            })
-            .collect();
+        let exits: Vec<Member> = ceilings.into_iter().map(member).collect();
         let count = exits.len() as u32;
         Fleet {
             exits,
-            logins,
             rate: PoolRate::default(),
             throttled: PoolShare::default(),
             panic: Panic::default(),
@@ -131,6 +104,11 @@ impl Fleet {
     /// Exits that are not evicted.
     pub fn left(&self) -> u32 {
         self.hope.left()
+    }
+
+    /// Exits in use: neither resting after an ejection nor evicted.
+    pub fn up(&self) -> u32 {
+        self.up
     }
 
     /// Whether a lease may be given out now.
@@ -241,11 +219,6 @@ impl Fleet {
         self.change(exit, span.now, |health| health.evict(why))
     }
 
-    /// The exit refuses to reach this origin.
-    pub fn refuses(&mut self, exit: u32, origin: u32) {
-        self.exits[exit as usize].health.refuses(origin);
-    }
-
     /// A certificate that the exit showed was not the origin's. An exit that never had a valid one
     /// intercepts; another one is charged with a fault.
     pub fn wrong_certificate(&mut self, exit: u32, span: Span, rng: &mut impl Rng) -> Change {
@@ -258,17 +231,6 @@ impl Fleet {
             ejection: self.ejection(),
         };
         self.change(exit, span.now, |health| health.fault(charge, span, rng))
-    }
-
-    /// The exit took its login.
-    pub fn credentials_worked(&mut self, exit: u32) {
-        let login = self.exits[exit as usize].login;
-        self.logins[login as usize] = true;
-    }
-
-    /// Whether some exit has taken this exit's login.
-    pub fn have_credentials_worked(&self, exit: u32) -> bool {
-        self.logins[self.exits[exit as usize].login as usize]
     }
 
     /// The last charge of `share` to the exit turned out to be the origin's.

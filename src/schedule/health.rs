@@ -56,8 +56,6 @@ const GROWTH_GOODS: u8 = 10;
 const FORGIVE_GOODS: u8 = 50;
 /// Unclear faults at this many origins in a row speak against the exit.
 const UNCLEAR_ORIGINS: usize = 3;
-/// As many refused origins in a row are remembered; with one more the exit is at fault.
-const REFUSED_ORIGINS: usize = 3;
 /// No limit below the ceiling.
 const UNLIMITED: u32 = u32::MAX;
 
@@ -109,7 +107,6 @@ pub struct Health {
     learned: Learned,
     record: Counter,
     unclear_origins: Distinct<UNCLEAR_ORIGINS>,
-    refused_origins: Distinct<REFUSED_ORIGINS>,
     /// Faults in a row, each hold-off counted once.
     in_a_row: u8,
     ejections: u8,
@@ -145,7 +142,6 @@ impl Health {
             learned: Learned::default(),
             record: Counter::default(),
             unclear_origins: Distinct::default(),
-            refused_origins: Distinct::default(),
             in_a_row: 0,
             ejections: 0,
             goods: 0,
@@ -226,17 +222,6 @@ impl Health {
         self.unclear_origins.insert(origin);
     }
 
-    /// How many origins it would have refused to reach since its last good answer, with this
-    /// one.
-    pub fn refusing_origins_with(&self, origin: u32) -> u32 {
-        self.refused_origins.len_with(origin) as u32
-    }
-
-    /// Notes an origin that it refuses to reach.
-    pub fn refuses(&mut self, origin: u32) {
-        self.refused_origins.insert(origin);
-    }
-
     /// Whether an attempt of this span is a probe of an exit on probation.
     pub fn is_probe(&self, span: Span) -> bool {
         self.state == State::Probation && span.dispatched >= self.epoch
@@ -265,7 +250,6 @@ impl Health {
         self.record.good();
         self.proves(Proven::Answers);
         self.unclear_origins = Distinct::default();
-        self.refused_origins = Distinct::default();
         match self.state {
             State::Ejected | State::Evicted => Change::None,
             State::Probation if span.dispatched < self.epoch => Change::None,

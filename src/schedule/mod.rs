@@ -2,7 +2,6 @@
 
 pub mod blame;
 pub mod breaker;
-pub mod charge;
 pub mod distinct;
 pub mod fleet;
 pub mod health;

@@ -169,7 +169,12 @@ mod tests {
     fn faults_without_evidence_never_eject_and_one_with_it_does() {
         let odds = Odds::new(0.05);
         let mut suspicion = Suspicion::default();
-        (0..1_000).for_each(|_| suspicion.fault(Share::WHOLE.without_evidence(), odds));
+        let quarter = Share {
+            exit: 0.25,
+            origin: 0.75,
+            ejects: Ejects::No,
+        };
+        (0..1_000).for_each(|_| suspicion.fault(quarter, odds));
         assert_eq!(suspicion.level(), Level::Limit);
         suspicion.fault(Share::WHOLE, odds);
         assert_eq!(suspicion.level(), Level::Eject);
