@@ -59,25 +59,29 @@ impl Scheduler {
         })
     }
 
-    /// When two exits fail one job alike, what the first one carries moves to the origin.
+    /// What this end shows about the job's earlier ones: when two exits fail it alike, what the
+    /// first one carries moves to the origin; a valid certificate refutes an invalid one.
     fn compare(&mut self, ended: &Ended<'_>, work: &mut Work) {
         let (exit, sign) = (ended.lease.exit, ended.judgement.exit);
-        let Some(symptom) = ended.symptom else {
-            return;
-        };
-        let origins_part =
-            sign == ExitSign::Unclear || ended.judgement.blame == Some(Blame::Origin);
-        let earlier = work.met.iter_mut();
-        for met in earlier.filter(|met| met.symptom == symptom && met.exit != exit) {
-            if origins_part && let Some(share) = met.charged.take() {
-                self.exits.pardon(met.exit, share);
+        let origins_part = ended.judgement.origin != OriginSign::Neutral;
+        let valid = sign == ExitSign::Good && answered_over_tls(ended.attempt, work);
+        for met in work.met.iter_mut().filter(|met| met.exit != exit) {
+            if Some(met.symptom) == ended.symptom && origins_part {
+                if let Some(share) = met.charged.take() {
+                    self.exits.pardon(met.exit, share, ended.span.now);
+                }
+            } else if valid && met.symptom.is_certificate() && met.charged.take().is_some() {
+                self.exits
+                    .wrong_certificate(met.exit, ended.span, &mut self.rng);
             }
         }
-        work.met.push(Met {
-            exit,
-            symptom,
-            charged: (sign == ExitSign::Unclear).then_some(ended.share),
-        });
+        if let Some(symptom) = ended.symptom {
+            work.met.push(Met {
+                exit,
+                symptom,
+                charged: (sign == ExitSign::Unclear).then_some(ended.share),
+            });
+        }
     }
 
     /// Counters, the open tunnel, and how slow the exit is.

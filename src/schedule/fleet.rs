@@ -16,22 +16,18 @@ use rand::Rng;
 use crate::model::Time;
 
 use super::health::{
-    Change, Charge, Ejection, Health, Odds, Proven, Reason, Span, State, Throttled,
+    Change, Charge, Ejection, Health, Odds, PoolShare, Proven, Reason, Span, State, Throttled,
 };
 use super::last_hope::{Failed, LastHope, Usable};
 use super::panic_mode::{Gate, Panic};
 use super::split::{Counter, Evidence, PoolRate, Share};
-
-/// Per answer; halves the pool's count of 429s over 1,000 answers.
-const THROTTLE_KEEP: f32 = 0.999_307_1;
 
 /// All exits' health.
 #[derive(Debug)]
 pub struct Fleet {
     exits: Vec<Member>,
     rate: PoolRate,
-    throttled: f32,
-    answers: f32,
+    throttled: PoolShare,
     panic: Panic,
     hope: LastHope,
     /// Exits that statistics took out of use, for now or for good.
@@ -76,8 +72,7 @@ impl Fleet {
         Fleet {
             exits,
             rate: PoolRate::default(),
-            throttled: 0.0,
-            answers: 0.0,
+            throttled: PoolShare::default(),
             panic: Panic::default(),
             hope: LastHope::new(count, no_exit_timeout),
             out: 0,
@@ -169,14 +164,10 @@ impl Fleet {
 
     /// Whether that answer was a 429. An exit that gets far more of them than others is halved.
     pub fn answered(&mut self, exit: u32, throttled: Throttled, span: Span) -> Change {
-        self.answers = self.answers * THROTTLE_KEEP + 1.0;
-        self.throttled *= THROTTLE_KEEP;
-        if throttled == Throttled::Yes {
-            self.throttled += 1.0;
-        }
-        let share = self.throttled / self.answers;
+        self.throttled.record(throttled);
+        let pool = self.throttled;
         self.change(exit, span.now, |health| {
-            health.answered(throttled, share, span)
+            health.answered(throttled, &pool, span)
         })
     }
 
@@ -223,9 +214,23 @@ impl Fleet {
     }
 
     /// The exit can never be used.
-    pub fn evict(&mut self, exit: u32, why: &'static str, span: Span) -> Change {
+    pub fn evict(&mut self, exit: u32, why: Reason, span: Span) -> Change {
         self.neutral(span);
-        self.change(exit, span.now, |health| health.evict(Reason::Unfit(why)))
+        self.change(exit, span.now, |health| health.evict(why))
+    }
+
+    /// A certificate that the exit showed was not the origin's. An exit that never had a valid one
+    /// intercepts; another one is charged with a fault.
+    pub fn wrong_certificate(&mut self, exit: u32, span: Span, rng: &mut impl Rng) -> Change {
+        if self.health(exit).proven() < Proven::Tls {
+            return self.change(exit, span.now, |health| health.evict(Reason::Intercepts));
+        }
+        let charge = Charge {
+            share: Share::WHOLE,
+            odds: self.odds(),
+            ejection: self.ejection(),
+        };
+        self.change(exit, span.now, |health| health.fault(charge, span, rng))
     }
 
     /// The last charge of `share` to the exit turned out to be the origin's.

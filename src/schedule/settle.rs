@@ -111,7 +111,7 @@ impl Scheduler {
             _ => Share::WHOLE,
         };
         if judgement.exit == ExitSign::Unclear {
-            self.refine(&mut judgement, share, exit, attempt);
+            refine(&mut judgement, share, attempt);
         }
         Ended {
             judgement,
@@ -124,19 +124,6 @@ impl Scheduler {
             },
             lease,
             attempt,
-        }
-    }
-
-    /// What an unclear fault leaves clear.
-    fn refine(&self, judgement: &mut Judgement, share: Share, exit: ExitIx, attempt: &Attempt) {
-        // An exit that has never worked and says nothing of its own says nothing of origins:
-        // a fleet of dead exits must not make an origin look dead.
-        if blame::is_mute(attempt) && self.exits.proven(exit) == Proven::Nothing {
-            judgement.origin = OriginSign::Neutral;
-        }
-        // As good as an exit fault to the job: not counted, at once, through another exit.
-        if share.is_mostly_exit() && never_reached(attempt) {
-            judgement.retry = Retry::Free;
         }
     }
 
@@ -309,6 +296,18 @@ impl Scheduler {
         work.since = now + MISHAP_WAIT.saturating_mul(1 << work.mishaps);
         self.frontier.file(lease.site, work, now);
         Verdict::Again
+    }
+}
+
+/// What the shares of an unclear fault make clear.
+fn refine(judgement: &mut Judgement, share: Share, attempt: &Attempt) {
+    // A fleet of dead exits must not make an origin look dead.
+    if !share.tells_of_origin() {
+        judgement.origin = OriginSign::Neutral;
+    }
+    // To the job it is as good as an exit fault: at once through another exit, not counted.
+    if share.is_mostly_exit() && never_reached(attempt) {
+        judgement.retry = Retry::Free;
     }
 }
 
