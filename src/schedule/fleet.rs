@@ -20,7 +20,7 @@ use super::health::{
 };
 use super::last_hope::{Failed, LastHope, Usable};
 use super::panic_mode::{Gate, Panic};
-use super::split::{Counter, Evidence, PoolRate, Share};
+use super::split::{Counter, Ejects, Evidence, PoolRate, Share};
 
 /// All exits' health.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub struct Fleet {
 struct Member {
     health: Health,
     failed: Failed,
+    /// When statistics last took it out of use.
+    out_at: Option<Time>,
 }
 
 /// An unclear fault, for [`Fleet::weigh`].
@@ -66,6 +68,7 @@ impl Fleet {
         let member = |ceiling| Member {
             health: Health::new(ceiling),
             failed: Failed::default(),
+            out_at: None,
         };
         let exits: Vec<Member> = ceilings.into_iter().map(member).collect();
         let count = exits.len() as u32;
@@ -156,9 +159,18 @@ impl Fleet {
         self.panic.good(span.now);
         self.hope.good(span.now);
         let odds = self.odds();
+        let member = &mut self.exits[exit as usize];
+        let restored = member.health.is_current(span)
+            && member
+                .out_at
+                .take_if(|at| self.panic.explains(*at))
+                .is_some();
         self.change(exit, span.now, |health| {
             health.proves(proves);
-            health.good(odds, span)
+            match (health.good(odds, span), restored) {
+                (_, true) => health.restore(),
+                (change, false) => change,
+            }
         })
     }
 
@@ -184,18 +196,24 @@ impl Fleet {
             odds: self.odds(),
             ejection: self.ejection(),
         };
-        let cap = self.cap(exit, span.now);
+        let before = self.health(exit).reason();
         let change = self.change(exit, span.now, |health| health.fault(charge, span, rng));
         if self.panic.is_probe(span.dispatched) {
             self.panic.probe_failed(span.now);
         }
-        if change == Change::Spared {
-            self.panic.withheld(span.now);
+        let member = &mut self.exits[exit as usize];
+        if share.ejects == Ejects::Yes && member.health.is_suspect() {
+            self.hope.suspect(&mut member.failed);
+        }
+        if change == Change::Spared || Panic::is_common(self.left(), self.hope.suspects()) {
+            self.panic.alarm(span.now);
+        }
+        if matches!(change, Change::Spared | Change::Ejected) {
+            self.exits[exit as usize].out_at = Some(span.now);
         }
         self.note_usable(span.now);
         match change {
-            // It was spared before: no news.
-            Change::Spared if cap == 1 => Change::None,
+            Change::Spared if before == Reason::Spared => Change::None,
             other => other,
         }
     }
@@ -254,6 +272,9 @@ impl Fleet {
     }
 
     fn ejection(&self) -> Ejection {
+        if self.panic.is_on() {
+            return Ejection::Panic;
+        }
         Panic::ejection(self.exits.len() as u32 - self.unfit, self.out)
     }
 
@@ -273,7 +294,7 @@ impl Fleet {
         let change = event(&mut member.health);
         let after = Standing::of(&member.health);
         if change == Change::Evicted {
-            self.hope.evicted(&member.failed);
+            self.hope.evicted(&mut member.failed);
         }
         self.up = self.up + after.up - before.up;
         self.out = self.out + after.out - before.out;

@@ -75,6 +75,8 @@ pub enum Ejection {
     Allowed,
     /// Half of it is out already: the cause is likely not this exit.
     Withheld,
+    /// The pool is in panic: failed probes say no more about single exits.
+    Panic,
 }
 
 /// A fault as it is charged to an exit.
@@ -222,9 +224,19 @@ impl Health {
         self.unclear_origins.insert(origin);
     }
 
+    /// Whether its faults make it likely to be broken: enough to limit or to eject it.
+    pub fn is_suspect(&self) -> bool {
+        self.suspicion.level() > Level::Low
+    }
+
     /// Whether an attempt of this span is a probe of an exit on probation.
     pub fn is_probe(&self, span: Span) -> bool {
-        self.state == State::Probation && span.dispatched >= self.epoch
+        self.state == State::Probation && self.is_current(span)
+    }
+
+    /// Whether an attempt was dispatched after the last cut or change of state.
+    pub fn is_current(&self, span: Span) -> bool {
+        span.dispatched >= self.epoch
     }
 
     /// Time has passed: an ejected exit whose rest is over goes on probation, one that was only
@@ -252,7 +264,7 @@ impl Health {
         self.unclear_origins = Distinct::default();
         match self.state {
             State::Ejected | State::Evicted => Change::None,
-            State::Probation if span.dispatched < self.epoch => Change::None,
+            State::Probation if !self.is_current(span) => Change::None,
             State::Probation => self.good_probe(),
             State::Healthy | State::Limited => {
                 self.in_a_row = 0;
@@ -317,15 +329,23 @@ impl Health {
         self.record.fault();
         match self.state {
             State::Ejected | State::Evicted => Change::None,
-            State::Probation if span.dispatched < self.epoch => Change::None,
+            State::Probation if !self.is_current(span) => Change::None,
             // A fault that is rather the origin's says nothing about the probe.
             State::Probation if !share.is_mostly_exit() => {
                 self.hold_off(share, span);
                 Change::None
             }
-            State::Probation => self.eject(Reason::ProbeFailed, span.now, rng),
+            State::Probation => {
+                if ejection == Ejection::Panic {
+                    self.ejections = self.ejections.saturating_sub(1);
+                }
+                self.eject(Reason::ProbeFailed, span.now, rng)
+            }
             State::Healthy | State::Limited => {
-                self.hold_off(share, span);
+                // The pause of a panic is rest enough, and the probes after it must not wait.
+                if ejection != Ejection::Panic {
+                    self.hold_off(share, span);
+                }
                 self.suspicion.fault(share, odds);
                 if share.is_mostly_exit() {
                     self.goods = 0;
@@ -358,12 +378,12 @@ impl Health {
     fn eject_or_spare(&mut self, ejection: Ejection, span: Span, rng: &mut impl Rng) -> Change {
         match ejection {
             Ejection::Allowed => self.eject(Reason::Faults, span.now, rng),
-            Ejection::Withheld => {
+            Ejection::Withheld | Ejection::Panic => {
                 self.suspicion.hold();
                 self.limit = 1;
                 self.epoch = span.now;
                 self.state = State::Limited;
-                self.reason = Reason::Faults;
+                self.reason = Reason::Spared;
                 Change::Spared
             }
         }
@@ -384,7 +404,7 @@ impl Health {
 
     fn halve(&mut self, reason: Reason, span: Span) -> Change {
         let cap = self.ceiling.min(self.limit);
-        if span.dispatched < self.epoch || cap == 1 {
+        if !self.is_current(span) || cap == 1 {
             return Change::None;
         }
         self.limit = (cap / 2).max(1);
@@ -403,7 +423,7 @@ impl Health {
         }
         let before = self.cap(span.now);
         let carries = in_flight.saturating_sub(1).max(1);
-        if span.dispatched < self.epoch && self.learned.cap(span.now).is_some() {
+        if !self.is_current(span) && self.learned.cap(span.now).is_some() {
             self.learned.lower(carries);
         } else {
             self.learned.learn(carries, span.now);
@@ -427,6 +447,21 @@ impl Health {
         match self.state {
             State::Healthy | State::Limited if stands_out => self.halve(Reason::Throttled, span),
             _ => Change::None,
+        }
+    }
+
+    /// What took it out of use turned out to be common to the whole pool, and it works: as if
+    /// that had not happened.
+    pub fn restore(&mut self) -> Change {
+        match self.state {
+            State::Ejected | State::Evicted => Change::None,
+            State::Healthy | State::Limited | State::Probation => {
+                self.ejections = self.ejections.saturating_sub(1);
+                self.suspicion = Suspicion::default();
+                self.goods = 0;
+                self.limit = UNLIMITED;
+                self.earn_back(Change::None)
+            }
         }
     }
 

@@ -39,6 +39,8 @@ pub enum Reason {
     None,
     /// Too many faults.
     Faults,
+    /// Too many faults, but half of the pool is out of use already.
+    Spared,
     /// A fault in probation.
     ProbeFailed,
     /// It refused more than this many at a time.
@@ -58,6 +60,7 @@ impl fmt::Display for Reason {
         match self {
             Reason::None => Ok(()),
             Reason::Faults => f.write_str("too many faults"),
+            Reason::Spared => f.write_str("too many faults, spared as half of the exits are out"),
             Reason::ProbeFailed => f.write_str("failed again after its rest"),
             Reason::Refusals(cap) => write!(f, "refuses more than {cap} at a time"),
             Reason::Throttled => f.write_str("gets far more 429 answers than other exits"),
