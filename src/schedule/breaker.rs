@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use crate::model::Time;
 
+use super::distinct::Distinct;
+
 /// Faults in a row that open the breaker.
 const FAULTS: u32 = 8;
 /// They must come through this many exits, or through all if there are fewer.
@@ -34,7 +36,7 @@ pub enum Reaction {
 #[derive(Clone, Debug, Default)]
 pub struct Breaker {
     in_a_row: u32,
-    exits: [Option<u32>; EXITS],
+    exits: Distinct<EXITS>,
     pauses: u8,
     paused_until: Time,
     /// First fault since the last good answer.
@@ -60,14 +62,14 @@ impl Breaker {
     /// the run has.
     pub fn fault(&mut self, fault: OriginFault, patience: Duration, now: Time) -> Reaction {
         self.in_a_row = self.in_a_row.saturating_add(1);
-        self.remember(fault.exit);
+        self.exits.insert(fault.exit);
         let since = *self.failing_since.get_or_insert(now);
         let dead_at = since + patience.saturating_add(self.excused);
         if now >= dead_at {
             return Reaction::Dead;
         }
         let enough = EXITS.min(fault.usable_exits.max(1) as usize);
-        if self.in_a_row < FAULTS || self.exits.iter().flatten().count() < enough {
+        if self.in_a_row < FAULTS || self.exits.len() < enough {
             return Reaction::None;
         }
         // Answers to requests from before the last pause say nothing new.
@@ -90,14 +92,6 @@ impl Breaker {
     /// No request before this instant.
     pub fn paused_until(&self) -> Time {
         self.paused_until
-    }
-
-    fn remember(&mut self, exit: u32) {
-        if !self.exits.contains(&Some(exit))
-            && let Some(free) = self.exits.iter_mut().find(|slot| slot.is_none())
-        {
-            *free = Some(exit);
-        }
     }
 }
 

@@ -96,7 +96,10 @@ impl Budget {
 
     /// When the next dispatch may be; an instant of the past means now.
     pub fn ready_at(&self) -> Time {
-        let tolerance = self.spacing().saturating_mul(self.burst - 1);
+        // By the configured interval: a cut widens the spacing, and must not widen this as well,
+        // or it would let more through at once.
+        let interval = self.interval.unwrap_or_default();
+        let tolerance = interval.saturating_mul(self.burst - 1);
         self.tat.back(tolerance).max(self.paused_until)
     }
 

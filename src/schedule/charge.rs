@@ -4,7 +4,7 @@
 //! origin's budget, breaker and witnesses. Leaves to `blame` and `split` whose fault it was, to
 //! `fleet`, `breaker` and `budget` what follows, and to `settle` the job.
 
-use crate::model::{Attempt, Blame, Route};
+use crate::model::{Attempt, Blame, Route, Time};
 
 use super::Scheduler;
 use super::blame::{self, ExitSign, OriginSign, Retry};
@@ -16,14 +16,13 @@ use super::retry_after::{limit_reset, retry_after};
 use super::settle::{Asked, Ended, describe, never_reached};
 use super::site::Closed;
 use super::split::Share;
-use super::steps::Note;
+use super::steps::{Lease, Note};
 use super::work::{Met, Work};
 
 impl Scheduler {
-    /// Settles the exit's side; the answer is its share of the fault.
-    pub(super) fn charge_exit(&mut self, ended: &Ended<'_>, work: &mut Work) -> Share {
+    /// Settles the exit's side.
+    pub(super) fn charge_exit(&mut self, ended: &Ended<'_>, work: &mut Work) {
         let (exit, span) = (ended.lease.exit, ended.span);
-        let mut share = Share::WHOLE;
         match ended.judgement.exit {
             ExitSign::Good => {
                 let proves = if answered_over_tls(ended.attempt, work) {
@@ -35,52 +34,54 @@ impl Scheduler {
                 self.exits.good(exit, proves, status, span);
             }
             ExitSign::Neutral => self.exits.neutral(exit, span),
-            ExitSign::Fault => self.exits.fault(exit, share, span, &mut self.rng),
-            ExitSign::Unclear => {
-                share = self.weigh(ended);
-                self.exits.fault(exit, share, span, &mut self.rng);
+            ExitSign::Fault | ExitSign::Unclear => {
+                self.exits.fault(exit, ended.share, span, &mut self.rng);
             }
             ExitSign::Congested => self.exits.congested(exit, ended.in_flight, span),
             ExitSign::Evict(why) => self.exits.evict(exit, why, span),
         }
         if ended.judgement.retry != Retry::Uncharged {
-            self.compare(ended, share, work);
+            self.compare(ended, work);
             self.count(ended);
         }
-        share
     }
 
-    fn weigh(&mut self, ended: &Ended<'_>) -> Share {
-        let site = self.frontier.site(ended.lease.site);
-        let exit = ended.lease.exit.number();
+    /// The exit's part in an unclear fault.
+    pub(super) fn weigh(&mut self, lease: &Lease, attempt: &Attempt, now: Time) -> Share {
+        let site = self.frontier.site(lease.site);
+        let exit = lease.exit.number();
         self.exits.weigh(Unclear {
             exit,
             origin: site.tag(),
             record: &site.record,
-            answered_elsewhere: site.pairs.clean_elsewhere(exit, ended.span.now) > 0,
-            mute: blame::is_mute(ended.attempt),
+            answered_elsewhere: site.pairs.clean_elsewhere(exit, now) > 0,
+            mute: blame::is_mute(attempt),
         })
     }
 
-    /// When two exits fail one job alike, what the first one carries moves to the origin.
-    fn compare(&mut self, ended: &Ended<'_>, share: Share, work: &mut Work) {
+    /// What this end shows about the job's earlier ones: when two exits fail it alike, what the
+    /// first one carries moves to the origin; a valid certificate refutes an invalid one.
+    fn compare(&mut self, ended: &Ended<'_>, work: &mut Work) {
         let (exit, sign) = (ended.lease.exit, ended.judgement.exit);
-        let Some(symptom) = ended.symptom else {
-            return;
-        };
-        let origins_part =
-            sign == ExitSign::Unclear || ended.judgement.blame == Some(Blame::Origin);
-        let earlier = work.met.iter_mut();
-        for met in earlier.filter(|met| met.symptom == symptom && met.exit != exit) {
-            if origins_part && let Some(share) = met.charged.take() {
-                self.exits.pardon(met.exit, share);
+        let origins_part = ended.judgement.origin != OriginSign::Neutral;
+        let valid = sign == ExitSign::Good && answered_over_tls(ended.attempt, work);
+        for met in work.met.iter_mut().filter(|met| met.exit != exit) {
+            if Some(met.symptom) == ended.symptom && origins_part {
+                if let Some(share) = met.charged.take() {
+                    self.exits.pardon(met.exit, share, ended.span.now);
+                }
+            } else if valid && met.symptom.is_certificate() && met.charged.take().is_some() {
+                self.exits
+                    .wrong_certificate(met.exit, ended.span, &mut self.rng);
             }
         }
-        work.met.push(Met {
-            exit,
-            symptom,
-            charged: (sign == ExitSign::Unclear).then_some(share),
-        });
+        if let Some(symptom) = ended.symptom {
+            work.met.push(Met {
+                exit,
+                symptom,
+                charged: (sign == ExitSign::Unclear).then_some(ended.share),
+            });
+        }
     }
 
     /// Counters, the open tunnel, and how slow the exit is.
@@ -107,7 +108,7 @@ impl Scheduler {
     }
 
     /// Settles the origin's side.
-    pub(super) fn charge_origin(&mut self, ended: &Ended<'_>, work: &Work, share: Share) -> Asked {
+    pub(super) fn charge_origin(&mut self, ended: &Ended<'_>, work: &Work) -> Asked {
         let now = ended.span.now;
         let exit = ended.lease.exit.number();
         let site = self.frontier.site_mut(ended.lease.site);
@@ -130,7 +131,7 @@ impl Scheduler {
                 site.pairs.good(exit, over, now);
             }
             OriginSign::Fault => self.origin_fault(ended),
-            OriginSign::Unclear if !share.is_mostly_exit() => self.origin_fault(ended),
+            OriginSign::Unclear if !ended.share.is_mostly_exit() => self.origin_fault(ended),
             // The record counts it in full, the breaker not: the exit is the likelier cause.
             OriginSign::Unclear => {
                 site.record.fault();
@@ -202,8 +203,11 @@ impl Scheduler {
         let until = site.budget.paused_until();
         if until > before {
             site.breaker.excuse(until - before);
-            let origin = site.origin.clone();
-            self.exits.note(Note::OriginPaused { origin, until });
+            // A storm of answers only makes a pause longer: that is no news.
+            if before == now {
+                let origin = site.origin.clone();
+                self.exits.note(Note::OriginPaused { origin, until });
+            }
         }
         if throttled || (overloaded && wait.is_some()) {
             Asked::ToWait

@@ -141,7 +141,7 @@ impl Scheduler {
     /// Lets origins that stepped aside take part again, one for each slot that became free.
     fn recall_misfits(&mut self, now: Time) {
         let mut freed = self.exits.take_freed();
-        for _ in 0..LOOKS {
+        for _ in 0..LOOKS.min(self.frontier.misfits() as usize) {
             let Some(site) = self.frontier.first_misfit() else {
                 return;
             };

@@ -16,8 +16,9 @@ use rand::Rng;
 use crate::model::Time;
 
 use super::alarms::Alarms;
+use super::distinct::Distinct;
 use super::fleet::{Fleet, Unclear};
-use super::health::{Change, Proven, Span, State, Throttled};
+use super::health::{Change, Proven, Reason, Span, State, Throttled};
 use super::latency::{Median, slowness};
 use super::panic_mode::Gate;
 use super::pool::Pool;
@@ -40,7 +41,7 @@ pub(super) struct Row {
     pub(super) faults: u64,
     pub(super) status_429: u64,
     pub(super) last_error: Option<Box<str>>,
-    refused_origins: [Option<u32>; REFUSED_ORIGINS],
+    refused_origins: Distinct<REFUSED_ORIGINS>,
     latency: Median,
 }
 
@@ -71,8 +72,8 @@ impl Exits {
             faults: 0,
             status_429: 0,
             last_error: None,
-            refused_origins: [None; REFUSED_ORIGINS],
-            latency: Median::default(),
+            refused_origins: Distinct::default(),
+            latency: Median::ZERO,
         };
         let mut exits = Exits {
             pool: Pool::new(groups, seats.iter().map(|seat| seat.group)),
@@ -167,16 +168,24 @@ impl Exits {
     }
 
     /// It can never be used.
-    pub(super) fn evict(&mut self, exit: ExitIx, why: &'static str, span: Span) {
+    pub(super) fn evict(&mut self, exit: ExitIx, why: Reason, span: Span) {
         let change = self.fleet.evict(exit.number(), why, span);
         self.rows[exit.index()].faults += 1;
         self.changed(exit, change, span.now);
     }
 
+    /// Another exit had a valid certificate where this one showed an invalid one.
+    pub(super) fn wrong_certificate(&mut self, exit: ExitIx, span: Span, rng: &mut impl Rng) {
+        let change = self.fleet.wrong_certificate(exit.number(), span, rng);
+        self.rows[exit.index()].faults += 1;
+        self.changed(exit, change, span.now);
+    }
+
     /// A fault charged with `share` turned out to be the origin's.
-    pub(super) fn pardon(&mut self, exit: ExitIx, share: Share) {
+    pub(super) fn pardon(&mut self, exit: ExitIx, share: Share, now: Time) {
         self.fleet.pardon(exit.number(), share);
         self.rows[exit.index()].faults -= u64::from(share.is_mostly_exit());
+        self.sync(exit, now);
     }
 
     /// The counters of one exit.
@@ -202,12 +211,8 @@ impl Exits {
     /// How many origins the exit refused to reach, `origin` included; four are told apart.
     pub(super) fn refusing(&mut self, exit: ExitIx, origin: u32) -> u32 {
         let refused = &mut self.rows[exit.index()].refused_origins;
-        if !refused.contains(&Some(origin))
-            && let Some(free) = refused.iter_mut().find(|slot| slot.is_none())
-        {
-            *free = Some(origin);
-        }
-        refused.iter().flatten().count() as u32
+        refused.insert(origin);
+        refused.len() as u32
     }
 
     /// Learns from a time to the first byte; `origin` is that origin's own median.

@@ -16,22 +16,18 @@ use rand::Rng;
 use crate::model::Time;
 
 use super::health::{
-    Change, Charge, Ejection, Health, Odds, Proven, Reason, Span, State, Throttled,
+    Change, Charge, Ejection, Health, Odds, PoolShare, Proven, Reason, Span, State, Throttled,
 };
 use super::last_hope::{Failed, LastHope, Usable};
 use super::panic_mode::{Gate, Panic};
-use super::split::{Counter, Evidence, PoolRate, Share};
-
-/// Per answer; halves the pool's count of 429s over 1,000 answers.
-const THROTTLE_KEEP: f32 = 0.999_307_1;
+use super::split::{Counter, Ejects, Evidence, PoolRate, Share};
 
 /// All exits' health.
 #[derive(Debug)]
 pub struct Fleet {
     exits: Vec<Member>,
     rate: PoolRate,
-    throttled: f32,
-    answers: f32,
+    throttled: PoolShare,
     panic: Panic,
     hope: LastHope,
     /// Exits that statistics took out of use, for now or for good.
@@ -46,6 +42,8 @@ pub struct Fleet {
 struct Member {
     health: Health,
     failed: Failed,
+    /// When statistics last took it out of use.
+    out_at: Option<Time>,
 }
 
 /// An unclear fault, for [`Fleet::weigh`].
@@ -70,14 +68,14 @@ impl Fleet {
         let member = |ceiling| Member {
             health: Health::new(ceiling),
             failed: Failed::default(),
+            out_at: None,
         };
         let exits: Vec<Member> = ceilings.into_iter().map(member).collect();
         let count = exits.len() as u32;
         Fleet {
             exits,
             rate: PoolRate::default(),
-            throttled: 0.0,
-            answers: 0.0,
+            throttled: PoolShare::default(),
             panic: Panic::default(),
             hope: LastHope::new(count, no_exit_timeout),
             out: 0,
@@ -161,22 +159,27 @@ impl Fleet {
         self.panic.good(span.now);
         self.hope.good(span.now);
         let odds = self.odds();
+        let member = &mut self.exits[exit as usize];
+        let restored = member.health.is_current(span)
+            && member
+                .out_at
+                .take_if(|at| self.panic.explains(*at))
+                .is_some();
         self.change(exit, span.now, |health| {
             health.proves(proves);
-            health.good(odds, span)
+            match (health.good(odds, span), restored) {
+                (_, true) => health.restore(),
+                (change, false) => change,
+            }
         })
     }
 
     /// Whether that answer was a 429. An exit that gets far more of them than others is halved.
     pub fn answered(&mut self, exit: u32, throttled: Throttled, span: Span) -> Change {
-        self.answers = self.answers * THROTTLE_KEEP + 1.0;
-        self.throttled *= THROTTLE_KEEP;
-        if throttled == Throttled::Yes {
-            self.throttled += 1.0;
-        }
-        let share = self.throttled / self.answers;
+        self.throttled.record(throttled);
+        let pool = self.throttled;
         self.change(exit, span.now, |health| {
-            health.answered(throttled, share, span)
+            health.answered(throttled, &pool, span)
         })
     }
 
@@ -193,18 +196,24 @@ impl Fleet {
             odds: self.odds(),
             ejection: self.ejection(),
         };
-        let cap = self.cap(exit, span.now);
+        let before = self.health(exit).reason();
         let change = self.change(exit, span.now, |health| health.fault(charge, span, rng));
         if self.panic.is_probe(span.dispatched) {
             self.panic.probe_failed(span.now);
         }
-        if change == Change::Spared {
-            self.panic.withheld(span.now);
+        let member = &mut self.exits[exit as usize];
+        if share.ejects == Ejects::Yes && member.health.is_suspect() {
+            self.hope.suspect(&mut member.failed);
+        }
+        if change == Change::Spared || Panic::is_common(self.left(), self.hope.suspects()) {
+            self.panic.alarm(span.now);
+        }
+        if matches!(change, Change::Spared | Change::Ejected) {
+            self.exits[exit as usize].out_at = Some(span.now);
         }
         self.note_usable(span.now);
         match change {
-            // It was spared before: no news.
-            Change::Spared if cap == 1 => Change::None,
+            Change::Spared if before == Reason::Spared => Change::None,
             other => other,
         }
     }
@@ -223,9 +232,23 @@ impl Fleet {
     }
 
     /// The exit can never be used.
-    pub fn evict(&mut self, exit: u32, why: &'static str, span: Span) -> Change {
+    pub fn evict(&mut self, exit: u32, why: Reason, span: Span) -> Change {
         self.neutral(span);
-        self.change(exit, span.now, |health| health.evict(Reason::Unfit(why)))
+        self.change(exit, span.now, |health| health.evict(why))
+    }
+
+    /// A certificate that the exit showed was not the origin's. An exit that never had a valid one
+    /// intercepts; another one is charged with a fault.
+    pub fn wrong_certificate(&mut self, exit: u32, span: Span, rng: &mut impl Rng) -> Change {
+        if self.health(exit).proven() < Proven::Tls {
+            return self.change(exit, span.now, |health| health.evict(Reason::Intercepts));
+        }
+        let charge = Charge {
+            share: Share::WHOLE,
+            odds: self.odds(),
+            ejection: self.ejection(),
+        };
+        self.change(exit, span.now, |health| health.fault(charge, span, rng))
     }
 
     /// The last charge of `share` to the exit turned out to be the origin's.
@@ -249,6 +272,9 @@ impl Fleet {
     }
 
     fn ejection(&self) -> Ejection {
+        if self.panic.is_on() {
+            return Ejection::Panic;
+        }
         Panic::ejection(self.exits.len() as u32 - self.unfit, self.out)
     }
 
@@ -268,7 +294,7 @@ impl Fleet {
         let change = event(&mut member.health);
         let after = Standing::of(&member.health);
         if change == Change::Evicted {
-            self.hope.evicted(&member.failed);
+            self.hope.evicted(&mut member.failed);
         }
         self.up = self.up + after.up - before.up;
         self.out = self.out + after.out - before.out;

@@ -215,15 +215,18 @@ impl Frontier {
         }
     }
 
-    /// Takes out every waiting job.
-    pub(super) fn drain(&mut self, now: Time) -> Vec<Box<Work>> {
-        let mut jobs = Vec::with_capacity(self.jobs);
-        for site in self.all() {
-            while let Some(work) = self.take_any(site, now) {
-                jobs.push(work);
+    /// Takes out every waiting job, one at a time.
+    pub(super) fn drain(&mut self, now: Time) -> impl Iterator<Item = Box<Work>> {
+        let mut sites = self.all().peekable();
+        std::iter::from_fn(move || {
+            while let Some(&site) = sites.peek() {
+                if let Some(work) = self.take_any(site, now) {
+                    return Some(work);
+                }
+                sites.next();
             }
-        }
-        jobs
+            None
+        })
     }
 
     fn leave(&mut self, site: SiteIx) {

@@ -1,35 +1,39 @@
 //! The health of one exit: what it may carry now, and why (ALGORITHMS section 5).
 //!
-//! Owns the states and the caps they allow, hold-off after a fault, the ceiling learned from
-//! refusals, and the count of failed probes. Leaves to `blame` and `split` what is charged, to
-//! `fleet` what only the whole pool can know (the usual fault rate, panic), and to the pool
-//! of exits how many are in flight. Since nothing here counts what is in flight, a probe that
-//! is cancelled cannot keep its place.
+//! Owns the states and the caps they allow, hold-off after a fault, and what the exit has shown
+//! it can do; `suspicion` has the detector of broken exits, `learned` the ceiling learned from
+//! refusals, `throttle` the share of 429s. Leaves to `blame` and `split` what is charged, to `fleet`
+//! what only the whole pool can know (the usual fault rate, panic), and to the pool of exits how
+//! many are in flight. Since nothing here counts what is in flight, a probe that is cancelled
+//! cannot keep its place.
 //!
 //! Invariant: `cap` never exceeds the ceiling; an attempt that was dispatched before the
 //! last cut cannot cause another ("once per epoch"), so a burst that fails as one counts as one.
 //!
-//! Faults are found by a one-sided CUSUM (Page 1954): per event it costs one addition, and it
-//! finds both the exit that dies at once and the one that turns from 5 % to 50 % faults, without
-//! the choice of a window. Each exit takes about a hundred bytes: fleets have 100,000.
+//! Each exit takes about a hundred bytes: fleets have 100,000 of them.
 
-use std::fmt;
+mod learned;
+mod state;
+mod suspicion;
+mod throttle;
+
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
 use crate::model::Time;
 
+use super::distinct::Distinct;
 use super::split::{Counter, Ejects, Share};
 
-/// Above this suspicion the cap is halved.
-const LIMIT_AT: f32 = 4.0;
-/// Above this one the exit is ejected.
-const EJECT_AT: f32 = 8.0;
-/// An exit is taken to be broken at this fault rate at least.
-const P1_LEAST: f32 = 0.5;
-/// And at this much above the pool's.
-const P1_ABOVE: f32 = 0.3;
+use learned::Learned;
+use suspicion::{Level, Suspicion};
+use throttle::ExitShare;
+
+pub use state::{Change, Reason, State};
+pub use suspicion::Odds;
+pub use throttle::{PoolShare, Throttled};
+
 /// Hold-off is this, doubled with each fault in a row.
 const HOLD_OFF: Duration = Duration::from_millis(250);
 const HOLD_OFF_MOST: Duration = Duration::from_secs(10);
@@ -50,103 +54,10 @@ const GROWTH_GOODS: u8 = 10;
 /// Good answers at full cap that take back one ejection. Without it the rare false ejections of a
 /// good exit would add up over a long run; a broken exit does not reach it.
 const FORGIVE_GOODS: u8 = 50;
-/// How long a ceiling learned from refusals holds, doubled each time it is confirmed.
-const LEARNED: Duration = Duration::from_secs(60);
-const LEARNED_MOST: Duration = Duration::from_secs(1800);
-/// Answers over which the share of 429s is taken.
-const SHARE_ANSWERS: u8 = 50;
-/// An exit with this many times the pool's share of 429s is halved.
-const SHARE_TIMES: f32 = 3.0;
-/// Fewer 429s than this among the answers are no share.
-const SHARE_LEAST: u8 = 5;
 /// Unclear faults at this many origins in a row speak against the exit.
 const UNCLEAR_ORIGINS: usize = 3;
 /// No limit below the ceiling.
 const UNLIMITED: u32 = u32::MAX;
-
-/// What an exit is fit for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum State {
-    /// Everything, up to its cap.
-    #[default]
-    Healthy,
-    /// Less than its ceiling: it failed or was refused too often.
-    Limited,
-    /// Nothing until its rest is over.
-    Ejected,
-    /// One attempt at a time, until it has shown that it works.
-    Probation,
-    /// Nothing for the rest of the run.
-    Evicted,
-}
-
-impl State {
-    /// As summary, `exits.csv` and logs show it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            State::Healthy => "healthy",
-            State::Limited => "limited",
-            State::Ejected => "ejected",
-            State::Probation => "probation",
-            State::Evicted => "evicted",
-        }
-    }
-}
-
-/// Why the state or the cap last changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Reason {
-    /// It never did, or it is earned back.
-    #[default]
-    None,
-    /// Too many faults.
-    Faults,
-    /// A fault in probation.
-    ProbeFailed,
-    /// It refused more than this many at a time.
-    Refusals(u32),
-    /// Far more 429s than others get.
-    Throttled,
-    /// It was ejected again and again.
-    NeverRecovered,
-    /// Final at once; says why.
-    Unfit(&'static str),
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::None => Ok(()),
-            Reason::Faults => f.write_str("too many faults"),
-            Reason::ProbeFailed => f.write_str("failed again after its rest"),
-            Reason::Refusals(cap) => write!(f, "refuses more than {cap} at a time"),
-            Reason::Throttled => f.write_str("gets far more 429 answers than other exits"),
-            Reason::NeverRecovered => write!(f, "ejected {EJECTIONS_MOST} times"),
-            Reason::Unfit(why) => f.write_str(why),
-        }
-    }
-}
-
-/// What an event changed: one log line each, except for `None`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Nothing worth telling.
-    None,
-    /// The cap went down.
-    Limited,
-    /// The cap went up, not yet to the ceiling.
-    Grown,
-    /// Out of use for a while.
-    Ejected,
-    /// It would have been ejected, but too many are already; its cap is 1.
-    Spared,
-    /// It may be tried again, one attempt at a time.
-    Probation,
-    /// Fit again.
-    Recovered,
-    /// Out of use for good.
-    Evicted,
-}
 
 /// When an attempt ran.
 #[derive(Clone, Copy, Debug)]
@@ -164,24 +75,8 @@ pub enum Ejection {
     Allowed,
     /// Half of it is out already: the cause is likely not this exit.
     Withheld,
-}
-
-/// The two steps of the CUSUM, from the pool's fault rate.
-#[derive(Clone, Copy, Debug)]
-pub struct Odds {
-    fault: f32,
-    good: f32,
-}
-
-impl Odds {
-    /// `p0`: the fault rate of an ordinary exit.
-    pub fn new(p0: f32) -> Odds {
-        let p1 = P1_LEAST.max(p0 + P1_ABOVE);
-        Odds {
-            fault: (p1 / p0).ln(),
-            good: ((1.0 - p1) / (1.0 - p0)).ln(),
-        }
-    }
+    /// The pool is in panic: failed probes say no more about single exits.
+    Panic,
 }
 
 /// A fault as it is charged to an exit.
@@ -195,14 +90,6 @@ pub struct Charge {
     pub ejection: Ejection,
 }
 
-/// A ceiling learned from refusals.
-#[derive(Clone, Copy, Debug, Default)]
-struct Learned {
-    cap: u32,
-    until: Time,
-    hold: Duration,
-}
-
 /// The health of one exit.
 #[derive(Clone, Debug)]
 pub struct Health {
@@ -210,24 +97,23 @@ pub struct Health {
     ceiling: u32,
     /// The cap that faults have left it; [`UNLIMITED`] if none.
     limit: u32,
-    suspicion: f32,
+    suspicion: Suspicion,
     state: State,
     reason: Reason,
     /// Attempts dispatched before this cannot cut again.
     epoch: Time,
-    /// End of the rest of an ejected exit.
+    /// End of its rest if it is ejected, else of its hold-off.
     rest_until: Time,
+    /// Faults of attempts dispatched before this do not prolong the hold-off.
     held_from: Time,
-    held_until: Time,
     learned: Learned,
     record: Counter,
-    unclear_origins: [Option<u32>; UNCLEAR_ORIGINS],
+    unclear_origins: Distinct<UNCLEAR_ORIGINS>,
     /// Faults in a row, each hold-off counted once.
     in_a_row: u8,
     ejections: u8,
     goods: u8,
-    answers: u8,
-    throttled: u8,
+    throttled: ExitShare,
     proven: Proven,
 }
 
@@ -249,21 +135,19 @@ impl Health {
         Health {
             ceiling: ceiling.max(1),
             limit: UNLIMITED,
-            suspicion: 0.0,
+            suspicion: Suspicion::default(),
             state: State::Healthy,
             reason: Reason::None,
             epoch: Time::ZERO,
             rest_until: Time::ZERO,
             held_from: Time::ZERO,
-            held_until: Time::ZERO,
             learned: Learned::default(),
             record: Counter::default(),
-            unclear_origins: [None; UNCLEAR_ORIGINS],
+            unclear_origins: Distinct::default(),
             in_a_row: 0,
             ejections: 0,
             goods: 0,
-            answers: 0,
-            throttled: 0,
+            throttled: ExitShare::default(),
             proven: Proven::Nothing,
         }
     }
@@ -275,11 +159,7 @@ impl Health {
             State::Ejected | State::Evicted => 0,
             State::Probation => 1,
             State::Healthy | State::Limited => {
-                let learned = if now < self.learned.until {
-                    self.learned.cap
-                } else {
-                    UNLIMITED
-                };
+                let learned = self.learned.cap(now).unwrap_or(UNLIMITED);
                 self.ceiling.min(self.limit).min(learned).max(1)
             }
         }
@@ -290,8 +170,9 @@ impl Health {
     pub fn usable_at(&self) -> Option<Time> {
         match self.state {
             State::Evicted => None,
-            State::Ejected => Some(self.rest_until),
-            State::Healthy | State::Limited | State::Probation => Some(self.held_until),
+            State::Ejected | State::Healthy | State::Limited | State::Probation => {
+                Some(self.rest_until)
+            }
         }
     }
 
@@ -301,8 +182,8 @@ impl Health {
         let ends = match self.state {
             State::Evicted => return None,
             State::Ejected => return Some(self.rest_until),
-            State::Probation => [self.held_until, Time::ZERO],
-            State::Healthy | State::Limited => [self.held_until, self.learned.until],
+            State::Probation => [self.rest_until, Time::ZERO],
+            State::Healthy | State::Limited => [self.rest_until, self.learned.until()],
         };
         ends.into_iter().filter(|&end| end > now).min()
     }
@@ -335,22 +216,27 @@ impl Health {
     /// Its unclear faults since its last good answer come from enough origins to speak
     /// against it.
     pub fn fails_everywhere(&self) -> bool {
-        self.unclear_origins.iter().all(Option::is_some)
+        self.unclear_origins.is_full()
     }
 
     /// Notes the origin of an unclear fault, before it is weighed.
     pub fn unclear_at(&mut self, origin: u32) {
-        if self.unclear_origins.contains(&Some(origin)) {
-            return;
-        }
-        if let Some(free) = self.unclear_origins.iter_mut().find(|slot| slot.is_none()) {
-            *free = Some(origin);
-        }
+        self.unclear_origins.insert(origin);
+    }
+
+    /// Whether its faults make it likely to be broken: enough to limit or to eject it.
+    pub fn is_suspect(&self) -> bool {
+        self.suspicion.level() > Level::Low
     }
 
     /// Whether an attempt of this span is a probe of an exit on probation.
     pub fn is_probe(&self, span: Span) -> bool {
-        self.state == State::Probation && span.dispatched >= self.epoch
+        self.state == State::Probation && self.is_current(span)
+    }
+
+    /// Whether an attempt was dispatched after the last cut or change of state.
+    pub fn is_current(&self, span: Span) -> bool {
+        span.dispatched >= self.epoch
     }
 
     /// Time has passed: an ejected exit whose rest is over goes on probation, one that was only
@@ -363,7 +249,7 @@ impl Health {
                 self.goods = 0;
                 Change::Probation
             }
-            State::Limited if self.limit == UNLIMITED && now >= self.learned.until => {
+            State::Limited if self.limit == UNLIMITED && now >= self.learned.until() => {
                 self.earn_back(Change::None)
             }
             State::Healthy | State::Limited | State::Ejected => Change::None,
@@ -375,14 +261,14 @@ impl Health {
     pub fn good(&mut self, odds: Odds, span: Span) -> Change {
         self.record.good();
         self.proves(Proven::Answers);
-        self.unclear_origins = [None; UNCLEAR_ORIGINS];
+        self.unclear_origins = Distinct::default();
         match self.state {
             State::Ejected | State::Evicted => Change::None,
-            State::Probation if span.dispatched < self.epoch => Change::None,
+            State::Probation if !self.is_current(span) => Change::None,
             State::Probation => self.good_probe(),
             State::Healthy | State::Limited => {
                 self.in_a_row = 0;
-                self.suspicion = (self.suspicion + odds.good).max(0.0);
+                self.suspicion.good(odds);
                 self.grow()
             }
         }
@@ -395,7 +281,7 @@ impl Health {
             return Change::None;
         }
         self.state = State::Healthy;
-        self.suspicion = 0.0;
+        self.suspicion = Suspicion::default();
         self.goods = 0;
         self.limit = 1;
         self.earn_back(Change::Recovered)
@@ -403,7 +289,7 @@ impl Health {
 
     /// Good answers double a lowered cap; at the full cap they take back ejections.
     fn grow(&mut self) -> Change {
-        if self.suspicion > LIMIT_AT {
+        if self.suspicion.level() > Level::Low {
             return Change::None;
         }
         self.goods += 1;
@@ -443,35 +329,33 @@ impl Health {
         self.record.fault();
         match self.state {
             State::Ejected | State::Evicted => Change::None,
-            State::Probation if span.dispatched < self.epoch => Change::None,
+            State::Probation if !self.is_current(span) => Change::None,
             // A fault that is rather the origin's says nothing about the probe.
             State::Probation if !share.is_mostly_exit() => {
                 self.hold_off(share, span);
                 Change::None
             }
-            State::Probation => self.eject(Reason::ProbeFailed, span.now, rng),
+            State::Probation => {
+                if ejection == Ejection::Panic {
+                    self.ejections = self.ejections.saturating_sub(1);
+                }
+                self.eject(Reason::ProbeFailed, span.now, rng)
+            }
             State::Healthy | State::Limited => {
-                self.hold_off(share, span);
-                self.suspect(share, odds);
-                if self.suspicion > EJECT_AT {
-                    self.eject_or_spare(ejection, span, rng)
-                } else if self.suspicion > LIMIT_AT {
-                    self.halve(Reason::Faults, span)
-                } else {
-                    Change::None
+                // The pause of a panic is rest enough, and the probes after it must not wait.
+                if ejection != Ejection::Panic {
+                    self.hold_off(share, span);
+                }
+                self.suspicion.fault(share, odds);
+                if share.is_mostly_exit() {
+                    self.goods = 0;
+                }
+                match self.suspicion.level() {
+                    Level::Low => Change::None,
+                    Level::Limit => self.halve(Reason::Faults, span),
+                    Level::Eject => self.eject_or_spare(ejection, span, rng),
                 }
             }
-        }
-    }
-
-    fn suspect(&mut self, share: Share, odds: Odds) {
-        let raised = self.suspicion + share.exit * odds.fault;
-        self.suspicion = match share.ejects {
-            Ejects::Yes => raised,
-            Ejects::No => raised.min(EJECT_AT.max(self.suspicion)),
-        };
-        if share.is_mostly_exit() {
-            self.goods = 0;
         }
     }
 
@@ -488,18 +372,18 @@ impl Health {
         };
         let rest = doubled(HOLD_OFF, self.in_a_row, most);
         self.held_from = span.now;
-        self.held_until = self.held_until.max(span.now + rest);
+        self.rest_until = self.rest_until.max(span.now + rest);
     }
 
     fn eject_or_spare(&mut self, ejection: Ejection, span: Span, rng: &mut impl Rng) -> Change {
         match ejection {
             Ejection::Allowed => self.eject(Reason::Faults, span.now, rng),
-            Ejection::Withheld => {
-                self.suspicion = EJECT_AT;
+            Ejection::Withheld | Ejection::Panic => {
+                self.suspicion.hold();
                 self.limit = 1;
                 self.epoch = span.now;
                 self.state = State::Limited;
-                self.reason = Reason::Faults;
+                self.reason = Reason::Spared;
                 Change::Spared
             }
         }
@@ -520,7 +404,7 @@ impl Health {
 
     fn halve(&mut self, reason: Reason, span: Span) -> Change {
         let cap = self.ceiling.min(self.limit);
-        if span.dispatched < self.epoch || cap == 1 {
+        if !self.is_current(span) || cap == 1 {
             return Change::None;
         }
         self.limit = (cap / 2).max(1);
@@ -539,56 +423,45 @@ impl Health {
         }
         let before = self.cap(span.now);
         let carries = in_flight.saturating_sub(1).max(1);
-        if span.dispatched < self.epoch && span.now < self.learned.until {
-            self.learned.cap = self.learned.cap.min(carries);
+        if !self.is_current(span) && self.learned.cap(span.now).is_some() {
+            self.learned.lower(carries);
         } else {
-            self.learn(carries, span.now);
+            self.learned.learn(carries, span.now);
+            self.epoch = span.now;
         }
-        if self.cap(span.now) >= before {
+        let cap = self.cap(span.now);
+        if cap >= before {
             return Change::None;
         }
         if self.state == State::Healthy {
             self.state = State::Limited;
         }
-        self.reason = Reason::Refusals(self.learned.cap);
+        self.reason = Reason::Refusals(cap);
         Change::Limited
     }
 
-    fn learn(&mut self, carries: u32, now: Time) {
-        let Learned { cap, until, hold } = self.learned;
-        // As long a time without refusals as the ceiling held has refuted it.
-        let hold = if hold.is_zero() || now > until + hold {
-            LEARNED
-        } else {
-            hold.saturating_mul(2).min(LEARNED_MOST)
-        };
-        let cap = if now < until {
-            cap.min(carries)
-        } else {
-            carries
-        };
-        self.learned = Learned {
-            cap,
-            until: now + hold,
-            hold,
-        };
-        self.epoch = now;
+    /// An answer of an origin came through, a 429 or not. An exit that gets far more of them
+    /// than others is halved.
+    pub fn answered(&mut self, throttled: Throttled, pool: &PoolShare, span: Span) -> Change {
+        let stands_out = self.throttled.record(throttled, pool);
+        match self.state {
+            State::Healthy | State::Limited if stands_out => self.halve(Reason::Throttled, span),
+            _ => Change::None,
+        }
     }
 
-    /// An answer of an origin, of which `throttled` says whether it was a 429; `pool_share` is
-    /// the pool's share of 429s. Halves an exit that gets far more of them than others.
-    pub fn answered(&mut self, throttled: Throttled, pool_share: f32, span: Span) -> Change {
-        self.answers += 1;
-        self.throttled += u8::from(throttled == Throttled::Yes);
-        if self.answers < SHARE_ANSWERS {
-            return Change::None;
-        }
-        let share = f32::from(self.throttled) / f32::from(self.answers);
-        let many = self.throttled >= SHARE_LEAST && share > SHARE_TIMES * pool_share;
-        (self.answers, self.throttled) = (0, 0);
+    /// What took it out of use turned out to be common to the whole pool, and it works: as if
+    /// that had not happened.
+    pub fn restore(&mut self) -> Change {
         match self.state {
-            State::Healthy | State::Limited if many => self.halve(Reason::Throttled, span),
-            _ => Change::None,
+            State::Ejected | State::Evicted => Change::None,
+            State::Healthy | State::Limited | State::Probation => {
+                self.ejections = self.ejections.saturating_sub(1);
+                self.suspicion = Suspicion::default();
+                self.goods = 0;
+                self.limit = UNLIMITED;
+                self.earn_back(Change::None)
+            }
         }
     }
 
@@ -602,20 +475,16 @@ impl Health {
         Change::Evicted
     }
 
-    /// A fault that was charged with `share` turned out to be the origin's.
+    /// A fault that was charged with `share` turned out to be the origin's. With no other fault
+    /// in the row its hold-off ends.
     pub fn pardon(&mut self, share: Share, odds: Odds) {
         self.record.pardon();
-        self.suspicion = (self.suspicion - share.exit * odds.fault).max(0.0);
+        self.suspicion.pardon(share, odds);
+        self.in_a_row = self.in_a_row.saturating_sub(1);
+        if self.in_a_row == 0 && self.state != State::Ejected {
+            self.rest_until = Time::ZERO;
+        }
     }
-}
-
-/// Whether an answer was a 429.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Throttled {
-    /// It was.
-    Yes,
-    /// It was not.
-    No,
 }
 
 /// `base · 2^times`, at most `most`.

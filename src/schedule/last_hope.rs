@@ -16,11 +16,12 @@ use crate::model::Time;
 /// An exit that rests for the first time is not dead; after this many failed probes it is.
 const PROBES: u8 = 3;
 
-/// One exit's failed probes since the last good answer of any exit.
+/// What went wrong at one exit since the last good answer of any exit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Failed {
     generation: u32,
     probes: u8,
+    suspect: bool,
 }
 
 /// What is left of the pool.
@@ -29,6 +30,7 @@ pub struct LastHope {
     exits: u32,
     evicted: u32,
     hopeless: u32,
+    suspects: u32,
     generation: u32,
     patience: Duration,
     /// Time without a usable exit before `idle_since`.
@@ -43,6 +45,7 @@ impl LastHope {
             exits,
             evicted: 0,
             hopeless: 0,
+            suspects: 0,
             generation: 0,
             patience,
             idle: Duration::ZERO,
@@ -54,18 +57,35 @@ impl LastHope {
     pub fn good(&mut self, now: Time) {
         self.generation = self.generation.wrapping_add(1);
         self.hopeless = 0;
+        self.suspects = 0;
         self.idle = Duration::ZERO;
         self.idle_since = self.idle_since.map(|_| now);
     }
 
-    /// A probe of an exit failed.
-    pub fn probe_failed(&mut self, exit: &mut Failed) {
+    /// An exit is suspected of being broken.
+    pub fn suspect(&mut self, exit: &mut Failed) {
+        self.renew(exit);
+        self.suspects += u32::from(!exit.suspect);
+        exit.suspect = true;
+    }
+
+    /// How many exits are suspected since the last good answer of any exit.
+    pub fn suspects(&self) -> u32 {
+        self.suspects
+    }
+
+    fn renew(&self, exit: &mut Failed) {
         if exit.generation != self.generation {
             *exit = Failed {
                 generation: self.generation,
-                probes: 0,
+                ..Failed::default()
             };
         }
+    }
+
+    /// A probe of an exit failed.
+    pub fn probe_failed(&mut self, exit: &mut Failed) {
+        self.renew(exit);
         exit.probes = exit.probes.saturating_add(1);
         if exit.probes == PROBES {
             self.hopeless += 1;
@@ -73,11 +93,11 @@ impl LastHope {
     }
 
     /// An exit was evicted.
-    pub fn evicted(&mut self, exit: &Failed) {
+    pub fn evicted(&mut self, exit: &mut Failed) {
+        self.renew(exit);
         self.evicted += 1;
-        if exit.generation == self.generation && exit.probes >= PROBES {
-            self.hopeless -= 1;
-        }
+        self.hopeless -= u32::from(exit.probes >= PROBES);
+        self.suspects -= u32::from(exit.suspect);
     }
 
     /// Exits that are not evicted.
@@ -131,8 +151,8 @@ mod tests {
     #[test]
     fn over_when_each_exit_is_evicted_or_failed_three_probes() {
         let mut hope = LastHope::new(2, PATIENCE);
-        let (mut a, b) = (Failed::default(), Failed::default());
-        hope.evicted(&b);
+        let (mut a, mut b) = (Failed::default(), Failed::default());
+        hope.evicted(&mut b);
         for _ in 0..2 {
             hope.probe_failed(&mut a);
             assert!(!hope.is_over(secs(1)));
@@ -158,9 +178,24 @@ mod tests {
         let mut hope = LastHope::new(2, PATIENCE);
         let mut exit = Failed::default();
         (0..5).for_each(|_| hope.probe_failed(&mut exit));
-        hope.evicted(&exit);
+        hope.evicted(&mut exit);
         assert_eq!(hope.left(), 1);
         assert!(!hope.is_over(secs(1)));
+    }
+
+    #[test]
+    fn suspects_count_once_each_until_a_good_answer_of_any_exit() {
+        let mut hope = LastHope::new(3, PATIENCE);
+        let (mut a, mut b) = (Failed::default(), Failed::default());
+        (0..2).for_each(|_| hope.suspect(&mut a));
+        hope.suspect(&mut b);
+        assert_eq!(hope.suspects(), 2);
+        hope.evicted(&mut b);
+        assert_eq!(hope.suspects(), 1);
+        hope.good(secs(1));
+        assert_eq!(hope.suspects(), 0);
+        hope.suspect(&mut a);
+        assert_eq!(hope.suspects(), 1);
     }
 
     #[test]

@@ -21,6 +21,12 @@ pub(super) struct Median {
 }
 
 impl Median {
+    /// As good as one sample of 0.
+    pub(super) const ZERO: Median = Median {
+        value: 0.0,
+        samples: 1,
+    };
+
     fn add(&mut self, sample: f32) {
         self.samples = self.samples.saturating_add(1);
         if self.samples == 1 {
@@ -34,7 +40,7 @@ impl Median {
 
 /// Learns from an answer and says how slow its exit now is: 1 as usual, 2 twice that.
 ///
-/// What counts is how far the time lies from the origin's usual one, so an exit that happens
+/// `exit` starts as [`Median::ZERO`]: as usual. What counts is how far the time lies from the origin's usual one, so an exit that happens
 /// to serve slow origins does not look slow.
 pub(super) fn slowness(
     exit: &mut Median,
@@ -60,7 +66,7 @@ mod tests {
 
     #[test]
     fn an_exit_that_takes_three_times_as_long_is_found_whatever_the_origins() {
-        let mut exits = [Median::default(); 10];
+        let mut exits = [Median::ZERO; 10];
         let mut origins = [Median::default(); 3];
         let mut pool = Median::default();
         let mut slow = [0.0; 10];
@@ -83,7 +89,8 @@ mod tests {
 
     #[test]
     fn one_stall_hardly_moves_it() {
-        let (mut exit, mut origin, mut pool) = Default::default();
+        let (mut origin, mut pool) = Default::default();
+        let mut exit = Median::ZERO;
         let mut last = 0.0;
         for round in 0..40 {
             let millis = if round == 39 { 30_000 } else { 100 };

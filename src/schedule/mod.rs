@@ -24,6 +24,7 @@ pub mod breaker;
 pub mod budget;
 mod charge;
 mod dispatch;
+pub mod distinct;
 mod exits;
 pub mod fleet;
 mod frontier;
@@ -152,7 +153,7 @@ impl Scheduler {
     }
 
     /// Takes out every waiting job, for a shutdown.
-    pub fn drain(&mut self, now: Time) -> Vec<Box<Work>> {
+    pub fn drain(&mut self, now: Time) -> impl Iterator<Item = Box<Work>> {
         self.frontier.drain(now)
     }
 

@@ -18,6 +18,9 @@ use super::health::Ejection;
 const POOL_LEAST: u32 = 4;
 /// No good answer from any exit for this long makes the cause a common one.
 const QUIET: Duration = Duration::from_secs(5);
+/// The exits that went out of use this long before a panic did so for its cause: it takes the
+/// detectors that long to see it in half of the pool.
+const PRELUDE: Duration = Duration::from_secs(30);
 /// The first pause, doubled with each round of failed probes.
 const PAUSE: Duration = Duration::from_secs(5);
 /// Longer pauses would keep the pool from coming back within 30 s after an outage.
@@ -52,6 +55,9 @@ struct Round {
 pub struct Panic {
     round: Option<Round>,
     last_good: Option<Time>,
+    /// When the last one began and ended.
+    began: Time,
+    ended: Time,
 }
 
 impl Panic {
@@ -65,13 +71,21 @@ impl Panic {
         }
     }
 
-    /// An ejection was withheld. Starts a panic (`true`) unless there is one, or some exit works.
-    pub fn withheld(&mut self, now: Time) -> bool {
+    /// Whether so many of `pool` exits are suspected since the last good answer of any that
+    /// the cause is likely a common one, before statistics have ejected half of them.
+    pub fn is_common(pool: u32, suspects: u32) -> bool {
+        pool >= POOL_LEAST && suspects * 2 > pool
+    }
+
+    /// The cause is likely a common one: an ejection was withheld, or most exits are suspected.
+    /// Starts a panic (`true`) unless there is one, or some exit worked just now.
+    pub fn alarm(&mut self, now: Time) -> bool {
         let quiet = self.last_good.is_none_or(|good| now - good >= QUIET);
         if !quiet || self.round.is_some() {
             return false;
         }
         self.round = Some(Round::new(now, PAUSE));
+        self.began = now;
         true
     }
 
@@ -107,7 +121,17 @@ impl Panic {
     /// A good answer came through some exit; ends a panic (`true`).
     pub fn good(&mut self, now: Time) -> bool {
         self.last_good = Some(now);
-        self.round.take().is_some()
+        let ends = self.round.take().is_some();
+        if ends {
+            self.ended = now;
+        }
+        ends
+    }
+
+    /// Whether an exit that went out of use then did so for the cause of the last panic, which
+    /// is over: during it or shortly before.
+    pub fn explains(&self, out_at: Time) -> bool {
+        self.round.is_none() && self.began.back(PRELUDE) <= out_at && out_at < self.ended
     }
 
     /// A probe failed. When none is left under way, the next pause begins.
@@ -169,16 +193,16 @@ mod tests {
     fn a_pool_in_which_some_exit_works_is_not_paused() {
         let mut panic = Panic::default();
         panic.good(secs(10));
-        assert!(!panic.withheld(secs(14)));
+        assert!(!panic.alarm(secs(14)));
         assert_eq!(panic.gate(10, secs(14)), Gate::Open);
-        assert!(panic.withheld(secs(15)), "quiet for five seconds");
-        assert!(!panic.withheld(secs(16)), "one panic at a time");
+        assert!(panic.alarm(secs(15)), "quiet for five seconds");
+        assert!(!panic.alarm(secs(16)), "one panic at a time");
     }
 
     #[test]
     fn pauses_double_to_their_bound_with_a_round_of_probes_after_each() {
         let mut panic = Panic::default();
-        assert!(panic.withheld(secs(0)));
+        assert!(panic.alarm(secs(0)));
         let mut now = secs(0);
         for pause in [5, 10, 20, 20] {
             let until = now + Duration::from_secs(pause);
@@ -198,16 +222,28 @@ mod tests {
     #[test]
     fn one_good_answer_ends_it() {
         let mut panic = Panic::default();
-        panic.withheld(secs(0));
+        panic.alarm(secs(0));
         assert!(panic.good(secs(6)));
         assert_eq!(panic.gate(10, secs(6)), Gate::Open);
         assert!(!panic.good(secs(7)));
     }
 
     #[test]
+    fn a_panic_that_is_over_explains_what_happened_in_it_and_shortly_before() {
+        let mut panic = Panic::default();
+        assert!(!panic.explains(secs(0)));
+        panic.alarm(secs(100));
+        assert!(!panic.explains(secs(100)), "not before it is over");
+        panic.good(secs(150));
+        for (at, explained) in [(69, false), (70, true), (149, true), (150, false)] {
+            assert_eq!(panic.explains(secs(at)), explained, "{at} s");
+        }
+    }
+
+    #[test]
     fn a_probe_that_says_nothing_frees_its_place() {
         let mut panic = Panic::default();
-        panic.withheld(secs(0));
+        panic.alarm(secs(0));
         panic.probe_started();
         assert_eq!(panic.gate(1, secs(5)), Gate::Probing);
         panic.probe_void();
@@ -217,7 +253,7 @@ mod tests {
     #[test]
     fn attempts_from_before_the_pause_are_no_probes() {
         let mut panic = Panic::default();
-        panic.withheld(secs(10));
+        panic.alarm(secs(10));
         assert!(!panic.is_probe(secs(9)) && panic.is_probe(secs(15)));
     }
 }

@@ -11,9 +11,11 @@ use crate::model::{Attempt, Blame, ErrorKind, Failure, Phase, Route, Time};
 use super::Scheduler;
 use super::blame::TlsSeen;
 use super::blame::{self, Echo, ExitSign, Judgement, OriginSign, Others, Retry, Seen, Symptom};
+use super::frontier::Place;
 use super::health::{Proven, Span};
 use super::redirect;
 use super::retry::{Decision, Repeat, Wish};
+use super::split::Share;
 use super::steps::{ExitIx, Lease, Verdict};
 use super::work::{Hop, Work};
 
@@ -30,6 +32,8 @@ pub(super) struct Ended<'a> {
     pub(super) attempt: &'a Attempt,
     pub(super) judgement: Judgement,
     pub(super) symptom: Option<Symptom>,
+    /// The exit's part in an unclear fault; of any other one, what is charged, all.
+    pub(super) share: Share,
     /// Attempts in flight through the exit when it ended, itself included.
     pub(super) in_flight: u32,
     pub(super) span: Span,
@@ -55,8 +59,8 @@ impl Scheduler {
         let site = lease.site;
         let ended = self.judge(lease, &work, attempt, now);
         self.land(&ended.lease, now);
-        let share = self.charge_exit(&ended, &mut work);
-        let asked = self.charge_origin(&ended, &work, share);
+        self.charge_exit(&ended, &mut work);
+        let asked = self.charge_origin(&ended, &work);
         let verdict = self.conclude(&ended, asked, work);
         self.frontier.settle(site, now);
         verdict
@@ -102,9 +106,17 @@ impl Scheduler {
             seen.refusing_origins = self.exits.refusing(exit, origin);
             judgement = blame::judge(attempt, accept, &seen);
         }
+        let share = match judgement.exit {
+            ExitSign::Unclear => self.weigh(&lease, attempt, now),
+            _ => Share::WHOLE,
+        };
+        if judgement.exit == ExitSign::Unclear {
+            refine(&mut judgement, share, attempt);
+        }
         Ended {
             judgement,
             symptom,
+            share,
             in_flight: seen.in_flight,
             span: Span {
                 dispatched: lease.dispatched,
@@ -146,7 +158,9 @@ impl Scheduler {
         self.exits.release(lease.exit);
         let site = self.frontier.site_mut(lease.site);
         site.in_flight -= 1;
-        site.landed_at = now;
+        if site.place == Place::Parked {
+            site.room_since = now;
+        }
     }
 
     fn conclude(&mut self, ended: &Ended<'_>, asked: Asked, mut work: Box<Work>) -> Verdict {
@@ -282,6 +296,18 @@ impl Scheduler {
         work.since = now + MISHAP_WAIT.saturating_mul(1 << work.mishaps);
         self.frontier.file(lease.site, work, now);
         Verdict::Again
+    }
+}
+
+/// What the shares of an unclear fault make clear.
+fn refine(judgement: &mut Judgement, share: Share, attempt: &Attempt) {
+    // A fleet of dead exits must not make an origin look dead.
+    if !share.tells_of_origin() {
+        judgement.origin = OriginSign::Neutral;
+    }
+    // To the job it is as good as an exit fault: at once through another exit, not counted.
+    if share.is_mostly_exit() && never_reached(attempt) {
+        judgement.retry = Retry::Free;
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) struct Site {
     /// Since when only exits that were tried before are free for its jobs.
     pub(super) misfit_since: Option<Time>,
     /// When an attempt's end last made room below the in-flight bound.
-    pub(super) landed_at: Time,
+    pub(super) room_since: Time,
     pub(super) closed: Option<Closed>,
     /// The origin asked for a wait beyond `--max-pause`: no job waits for it before this.
     shut_until: Time,
@@ -91,7 +91,7 @@ impl Site {
             place: Place::default(),
             startable: 0,
             misfit_since: None,
-            landed_at: Time::ZERO,
+            room_since: Time::ZERO,
             closed: None,
             shut_until: Time::ZERO,
             faulted_at: None,
@@ -128,7 +128,7 @@ impl Site {
 
     /// From when on only an exit was missing for the job that starts now.
     pub(super) fn startable_since(&self) -> Time {
-        self.open_at().max(self.landed_at)
+        self.open_at().max(self.room_since)
     }
 
     fn bound(&self) -> u32 {

@@ -22,6 +22,8 @@ const P0_LEAST: f64 = 0.05;
 const P0_MOST: f64 = 0.3;
 /// The largest share that falls on an exit without evidence against it in particular.
 const UNPROVEN_SHARE: f32 = 0.25;
+/// The least share of an exit that stays mute and has never worked, whatever the origin's record.
+const NEVER_WORKED_SHARE: f32 = 0.5;
 
 /// How often something failed lately: counts that halve every 30 events.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -98,8 +100,11 @@ pub enum Evidence {
 /// An exit's part in a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
-    /// 0 to 1; the rest is the origin's.
+    /// The exit's, 0 to 1.
     pub exit: f32,
+    /// The origin's, 0 to 1. 0 for an unclear fault that says nothing about the origin: then it
+    /// is not to be told, and no other exit's charge moves to it.
+    pub origin: f32,
     /// May the fault take part in putting the exit out of use? Not without evidence: a silent
     /// origin behind the only exit must not.
     pub ejects: Ejects,
@@ -118,23 +123,42 @@ impl Share {
     /// All of it: the fault is the exit's for certain.
     pub const WHOLE: Share = Share {
         exit: 1.0,
+        origin: 0.0,
         ejects: Ejects::Yes,
     };
 
-    /// The exit's share of an unclear fault. The records are those before this event.
+    /// Each one's share of an unclear fault. The records are those before this event.
     pub fn of_unclear(exit: &Counter, origin: &Counter, p0: f32, evidence: Evidence) -> Share {
         let (by_exit, by_origin) = (exit.rate(p0), origin.rate(p0));
         let share = by_exit / (by_exit + by_origin);
         match evidence {
-            Evidence::AgainstExit | Evidence::NeverWorked => Share {
+            Evidence::AgainstExit => Share {
                 exit: share,
+                origin: 1.0 - share,
                 ejects: Ejects::Yes,
             },
-            Evidence::None => Share {
-                exit: share.min(UNPROVEN_SHARE),
-                ejects: Ejects::No,
+            Evidence::NeverWorked => Share {
+                exit: share.max(NEVER_WORKED_SHARE),
+                origin: 0.0,
+                ejects: Ejects::Yes,
             },
+            Evidence::None => Share::without_evidence(share),
         }
+    }
+
+    /// Where nothing points at the exit in particular it carries a quarter at most.
+    fn without_evidence(share: f32) -> Share {
+        let exit = share.min(UNPROVEN_SHARE);
+        Share {
+            exit,
+            origin: 1.0 - exit,
+            ejects: Ejects::No,
+        }
+    }
+
+    /// Whether the fault says anything about the origin.
+    pub fn tells_of_origin(&self) -> bool {
+        self.origin > 0.0
     }
 
     /// Whether the exit carries at least as much as the origin.
@@ -184,6 +208,18 @@ mod tests {
         assert!(even.is_mostly_exit());
         let bound = Share::of_unclear(&counter(40, 0), &new, 0.05, Evidence::None);
         assert_eq!((bound.exit, bound.ejects), (0.25, Ejects::No));
+    }
+
+    #[test]
+    fn an_exit_that_has_never_worked_says_nothing_about_an_origin() {
+        let share = Share::of_unclear(
+            &Counter::default(),
+            &counter(40, 0),
+            0.05,
+            Evidence::NeverWorked,
+        );
+        assert!(share.is_mostly_exit() && !share.tells_of_origin());
+        assert_eq!(share.ejects, Ejects::Yes);
     }
 
     #[test]

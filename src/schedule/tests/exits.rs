@@ -60,7 +60,7 @@ fn a_login_that_was_never_taken_puts_the_exit_out_for_good() {
     assert_eq!(world.ok(), 50);
     let row = world.exit(0);
     assert_eq!(row.state, State::Evicted);
-    assert_eq!(row.reason, "credentials refused");
+    assert_eq!(row.reason, "credentials refused (407)");
     assert_eq!(row.cap, 0);
     assert!(world.begun_at(0) <= 2);
 }
@@ -94,6 +94,39 @@ fn with_all_exits_dead_every_job_is_given_up_those_pushed_later_too() {
     assert_eq!(world.failure(59).kind, ErrorKind::NoUsableExit);
     assert_eq!(world.begun.len(), before);
     assert!(world.scheduler.wants_more());
+}
+
+#[test]
+fn a_fleet_that_is_dead_in_one_way_ends_the_run_and_condemns_no_origin() {
+    for dead in [
+        fault(Phase::Dial, FaultKind::Refused),
+        fault(Phase::Dial, FaultKind::Timeout),
+        fault(Phase::Handshake, FaultKind::Reset),
+        fault(Phase::Handshake, FaultKind::Timeout),
+        fault(Phase::Handshake, FaultKind::Credentials),
+    ] {
+        let shown = format!("{:?}", dead.fault);
+        // A larger fleet is paused as a whole and probed in rounds before it is given up.
+        for (exits, limit) in [(1, 60), (4, 60), (30, 150)] {
+            let dead = dead.clone();
+            let mut world = World::new(rules(), &vec![3; exits], move |_, _, _| {
+                (secs(0.1), dead.clone())
+            });
+            world.push(0..50, "http://o.test/");
+            world.run(Time::NEVER);
+            assert_eq!((world.ends.len(), world.ok()), (50, 0));
+            assert!(world.scheduler.is_over(), "{exits} exits: {shown}");
+            assert!(
+                world.now < Time::from_secs(limit),
+                "{exits} exits: {shown}: {:?}",
+                world.now
+            );
+            for line in 0..50 {
+                let blame = world.failure(line).blame;
+                assert!(!matches!(blame, Blame::Origin | Blame::Job), "{blame:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -205,6 +238,22 @@ fn an_intercepting_exit_is_evicted_once_another_one_shows_a_valid_certificate() 
     assert_eq!(world.ok(), 20);
     assert_eq!(world.exit(0).state, State::Evicted);
     assert!(world.exit(0).reason.contains("interception"));
+}
+
+#[test]
+fn one_job_is_enough_to_find_an_intercepting_exit() {
+    let mut intercepting = None;
+    let mut world = World::new(rules(), &[2, 2], move |exit, _, _| {
+        let first = *intercepting.get_or_insert(exit);
+        let invalid = fault(Phase::OriginTls, FaultKind::Certificate);
+        let result = if exit == first { invalid } else { answer(200) };
+        (secs(0.01), result)
+    });
+    world.push(0..1, "https://o.test/");
+    world.run(Time::NEVER);
+    assert_eq!(world.ends[&0], End::Ok);
+    let first = world.begun[0].exit as u32;
+    assert_eq!(world.exit(first).state, State::Evicted);
 }
 
 #[test]

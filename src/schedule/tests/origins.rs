@@ -69,9 +69,9 @@ fn a_stalled_origin_leaves_the_slots_to_others() {
     assert_eq!(world.ok(), 20);
     let last = begun_lines(&world, 100..120).into_iter().max();
     assert!(last < Some(Time::from_secs(6)), "{last:?}");
-    assert_eq!(
-        world.exit(0).state,
-        State::Healthy,
+    let state = world.exit(0).state;
+    assert!(
+        matches!(state, State::Healthy | State::Limited),
         "a silent origin is not the exit's fault"
     );
 }

@@ -116,6 +116,8 @@ pub struct Begun {
     pub line: u64,
 }
 
+/// An attempt under way, with the end it will have.
+type Running = (Lease, Box<Work>, Attempt);
 type Script = Box<dyn FnMut(usize, &Work, Time) -> (Duration, Attempt)>;
 
 pub struct World {
@@ -126,7 +128,7 @@ pub struct World {
     pub attempts: BTreeMap<u64, u32>,
     pub notes: Vec<Note>,
     script: Script,
-    running: BTreeMap<Reverse<(Time, u64)>, (Lease, Box<Work>, Attempt)>,
+    running: BTreeMap<Reverse<(Time, u64)>, Running>,
     serial: u64,
 }
 
