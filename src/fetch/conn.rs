@@ -73,8 +73,8 @@ pub(super) fn authority(url: &Url) -> &str {
 /// An open connection to an exit, idle or in use.
 pub struct Conn {
     sender: SendRequest<Full<Bytes>>,
-    /// `None` once it has ended.
-    hyper: Option<Connection<TokioIo<Wire>, Full<Bytes>>>,
+    /// `None` once it has ended. Boxed because connections move through every attempt.
+    hyper: Option<Box<Connection<TokioIo<Wire>, Full<Bytes>>>>,
     socket: Socket,
     serves: Serves,
 }
@@ -123,7 +123,7 @@ impl Conn {
             .map_err(|err| of_head(&err))?;
         Ok(Conn {
             sender,
-            hyper: Some(hyper),
+            hyper: Some(Box::new(hyper)),
             socket,
             serves,
         })

@@ -89,6 +89,9 @@ impl Conns {
 
     /// A place at `exit` for a request to `url`. Must be returned with
     /// [`Conns::give_back`], whatever became of it.
+    ///
+    /// # Panics
+    /// If there is no such exit; so do the other methods that name one.
     pub fn take(&mut self, exit: usize, url: &Url, now: Time) -> Seat {
         let exit = &mut self.exits[exit];
         exit.leased += 1;

@@ -167,3 +167,90 @@ impl AsyncRead for Feed {
             .map_ok(|n| self.consume(n))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use async_compression::tokio::write;
+    use http::HeaderValue;
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    fn decoder(coding: &'static str) -> Result<Option<Decoder>, String> {
+        let mut headers = HeaderMap::new();
+        headers.append(CONTENT_ENCODING, HeaderValue::from_static(coding));
+        Decoder::of(&headers)
+    }
+
+    /// Feeds `input` in pieces of `step` bytes and collects what comes out.
+    fn decode(coding: &'static str, input: &[u8], step: usize) -> io::Result<Vec<u8>> {
+        let mut decoder = decoder(coding).unwrap().unwrap();
+        let mut pieces = input.chunks(step);
+        let mut output = Vec::new();
+        loop {
+            match decoder.next()? {
+                Piece::Output(bytes) => {
+                    assert!(!bytes.is_empty() && bytes.len() <= PIECE);
+                    output.extend_from_slice(&bytes);
+                }
+                Piece::Hungry => match pieces.next() {
+                    Some(piece) => decoder.feed(Bytes::copy_from_slice(piece)),
+                    None => decoder.end(),
+                },
+                Piece::Done => return Ok(output),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_output_does_not_depend_on_how_the_input_was_cut() {
+        let plain: Vec<u8> = (0..15_000_u32)
+            .flat_map(|n| (n / 7).to_le_bytes())
+            .collect();
+        let mut gzip = write::GzipEncoder::new(Vec::new());
+        let mut brotli = write::BrotliEncoder::new(Vec::new());
+        let mut zstd = write::ZstdEncoder::new(Vec::new());
+        gzip.write_all(&plain).await.unwrap();
+        gzip.shutdown().await.unwrap();
+        brotli.write_all(&plain).await.unwrap();
+        brotli.shutdown().await.unwrap();
+        zstd.write_all(&plain).await.unwrap();
+        zstd.shutdown().await.unwrap();
+        let coded = [
+            ("gzip", gzip.into_inner()),
+            ("br", brotli.into_inner()),
+            ("zstd", zstd.into_inner()),
+        ];
+        for (coding, input) in coded {
+            for step in [1, 1000, input.len()] {
+                assert!(
+                    decode(coding, &input, step).unwrap() == plain,
+                    "{coding} {step}"
+                );
+            }
+            for cut in [1, input.len() / 2, input.len() - 1] {
+                assert!(
+                    decode(coding, &input[..cut], 700).is_err(),
+                    "{coding} {cut}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_zstd_window_beyond_what_the_web_allows_is_refused() {
+        // Magic, a descriptor without checksum and size, a window of 2^27 bytes.
+        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, (27 - 10) << 3, 1, 0, 0];
+        assert!(decode("zstd", &frame, 9).is_err());
+    }
+
+    #[test]
+    fn identity_is_no_coding_and_strange_ones_are_refused() {
+        for plain in ["", "identity", "Identity, "] {
+            assert!(matches!(decoder(plain), Ok(None)));
+        }
+        for strange in ["deflate", "gzip, br", "utf-8"] {
+            assert!(decoder(strange).is_err());
+        }
+    }
+}

@@ -8,6 +8,7 @@
 //! of the connect timeout, so an address that swallows packets cannot take it all.
 
 use std::collections::HashMap;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +82,7 @@ impl Address {
             if !found.is_empty() {
                 *known = Some((now + LOOKUP_LIFETIME, Arc::clone(&found)));
             }
-            Ok::<_, std::io::Error>(found)
+            Ok::<_, io::Error>(found)
         });
         let no_address = |detail| fault(Phase::Resolve, FaultKind::NoAddress, detail);
         match asked.await {
@@ -111,12 +112,37 @@ async fn connect(
         let dialled = alarm.bound_slice(slice, Socket::connect(address, sockets));
         failed = match dialled.await {
             Ok(Ok(socket)) => return Ok(socket),
-            Ok(Err(err)) => of_io(Phase::Dial, &err),
+            Ok(Err(err)) => of_connect(address, &err),
             Err(passed) => passed.fault(Phase::Dial, "no connection to the exit"),
         };
-        if failed.kind == FaultKind::LocalLimit || alarm.passed().is_some() {
+        if alarm.passed().is_some() {
             break;
         }
     }
     Err(failed)
+}
+
+/// A machine without IPv6 reports an IPv6 address as it reports that it has run out of
+/// ports. The former is much more common, and is no reason to hold every exit harmless.
+fn of_connect(address: SocketAddr, err: &io::Error) -> Fault {
+    let mut fault = of_io(Phase::Dial, err);
+    if address.is_ipv6() && err.kind() == io::ErrorKind::AddrNotAvailable {
+        fault.kind = FaultKind::Unreachable;
+    }
+    fault
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_ipv6_is_not_out_of_ports() {
+        let kind = |address: &str| {
+            let err = io::Error::from(rustix::io::Errno::ADDRNOTAVAIL);
+            of_connect(address.parse().unwrap(), &err).kind
+        };
+        assert_eq!(kind("[::1]:80"), FaultKind::Unreachable);
+        assert_eq!(kind("127.0.0.1:80"), FaultKind::LocalLimit);
+    }
 }

@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{Response, StatusCode};
 use hyper::body::{Body, Incoming};
 
 use crate::model::{Attempt, Fault, FaultKind, Head, Phase, Time};
@@ -20,6 +20,7 @@ use super::alarm::{Alarm, Passed};
 use super::conn::Conn;
 use super::decode::{Decoder, Piece};
 use super::fault::{fault, of_body, one_line};
+use super::framing::Framing;
 use super::path::Running;
 
 /// Most that is read of a body nobody wants, in bytes, to keep its connection.
@@ -42,35 +43,6 @@ pub struct Exchange {
     decoded: u64,
     head_at: Time,
     terms: Terms,
-}
-
-/// How the end of a body is known (RFC 9112 §6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Framing {
-    Length(u64),
-    Chunked,
-    Close,
-}
-
-impl Framing {
-    /// hyper has decided already and shows only a length; the rest follows from the head.
-    fn of(body: &Incoming, headers: &HeaderMap) -> Framing {
-        match body.size_hint().exact() {
-            Some(length) => Framing::Length(length),
-            None if is_chunked(headers) => Framing::Chunked,
-            None => Framing::Close,
-        }
-    }
-}
-
-/// Whether `chunked` is the last transfer coding.
-fn is_chunked(headers: &HeaderMap) -> bool {
-    let last = headers
-        .get_all(header::TRANSFER_ENCODING)
-        .iter()
-        .next_back();
-    let last = last.and_then(|line| line.as_bytes().rsplit(|&b| b == b',').next());
-    last.is_some_and(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"chunked"))
 }
 
 /// An answer whose head is complete.

@@ -22,6 +22,7 @@ mod decode;
 mod dial;
 mod exchange;
 mod fault;
+mod framing;
 mod handshake;
 mod path;
 mod request;

@@ -17,7 +17,7 @@ use super::alarm::Alarm;
 use super::conn::{Conn, NoHead, Serves};
 use super::exchange::Answer;
 use super::fault::fault;
-use super::handshake::{Connect, NoTunnel, Socks5};
+use super::handshake::{Ask, Connect, NoTunnel, Socks5};
 use super::request::Outgoing;
 use super::socket::Sockets;
 use super::wire::Wire;
@@ -237,21 +237,6 @@ struct Layers<'a> {
     exit_tls: Option<ServerName<'static>>,
     tunnel: Option<Ask<'a>>,
     origin_tls: Option<ServerName<'static>>,
-}
-
-/// How the exit is asked for a tunnel.
-enum Ask<'a> {
-    Connect(Connect<'a>),
-    Socks5(Socks5<'a>),
-}
-
-impl Ask<'_> {
-    async fn open(&self, wire: &mut Wire) -> Result<(), NoTunnel> {
-        match self {
-            Ask::Connect(connect) => connect.open(wire).await,
-            Ask::Socks5(socks) => socks.open(wire).await,
-        }
-    }
 }
 
 fn host_str(url: &Url) -> &str {

@@ -9,8 +9,7 @@ use std::collections::HashMap;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use http::header::{self, Entry};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use http_body_util::Full;
 use url::{Position, Url};
 
@@ -216,9 +215,7 @@ fn overlay(base: &mut HeaderMap, over: &HeaderMap) {
 fn without_private(headers: &HeaderMap) -> HeaderMap {
     let mut rest = headers.clone();
     for name in [header::AUTHORIZATION, header::COOKIE] {
-        if let Entry::Occupied(entry) = rest.entry(name) {
-            entry.remove_entry_mult();
-        }
+        rest.remove(name);
     }
     rest
 }
