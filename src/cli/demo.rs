@@ -114,7 +114,7 @@ async fn usual_way(dir: &Path) -> Result<()> {
                 ceiling: 1,
                 keep_alive: false,
             };
-            let seat = Conns::new(&[rule]).take(0, &target, crate::model::Time::ZERO);
+            let seat = Conns::new(&[rule], 0).take(0, &target, crate::model::Time::ZERO);
             let request = Request {
                 method: http::Method::GET,
                 target,

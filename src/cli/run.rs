@@ -125,7 +125,9 @@ impl Job {
             let given = given.as_deref();
             let text = given
                 .with_context(|| format!("{flag} is missing: name a file, an address or -"))?;
-            Ok::<_, anyhow::Error>(ListSource::from_str(text).unwrap_or_else(|never| match never {}))
+            Ok::<_, anyhow::Error>(
+                ListSource::from_str(text).unwrap_or_else(|never| match never {}),
+            )
         };
         let exits = source(&self.args.exits, "--exits")?;
         let urls = source(&self.args.urls, "--urls")?;
@@ -210,7 +212,7 @@ impl Job {
         Plan {
             clock: self.clock,
             scheduler: Scheduler::new(parts.rules, &fleet.seats, &caps),
-            conns: Conns::new(&fleet.conns),
+            conns: Conns::new(&fleet.conns, parts.room.idle),
             exits: fleet.exits,
             groups: fleet.groups,
             fetcher: parts.fetcher,

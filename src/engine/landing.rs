@@ -11,9 +11,7 @@ use super::records::{self, Stored};
 use super::stop::Ended;
 use super::{Engine, Flight};
 use crate::input::urls::{Batch, Entry};
-use crate::model::{
-    Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Record, Refusal, Time,
-};
+use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Record, Refusal, Time};
 use crate::report::Tried;
 use crate::schedule::{Verdict, Work};
 use crate::store::{Decision, StoreError};
@@ -66,6 +64,7 @@ impl Engine {
         }
         if lacks_resources(&attempt) {
             self.resume_at = now + BREATHER;
+            self.conns.close_all();
         }
         let verdict = self
             .scheduler

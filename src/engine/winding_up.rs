@@ -61,10 +61,6 @@ impl Engine {
     }
 
     pub(super) fn snapshot(&self, now: Time) -> Snapshot {
-        let exits = self.scheduler.exits();
-        let usable = (0..exits)
-            .filter(|&exit| self.scheduler.exit(ExitIx::new(exit)).cap > 0)
-            .count();
         Snapshot {
             elapsed: now - self.started,
             counts: self.tally.counts(),
@@ -72,8 +68,8 @@ impl Engine {
             in_flight: u64::from(self.scheduler.in_flight()),
             waiting_budget: self.scheduler.waiting_for_budget() as u64,
             waiting_exit: self.scheduler.waiting_for_exit() as u64,
-            exits_usable: usable,
-            exits: exits as usize,
+            exits_usable: self.scheduler.exits_in_use() as usize,
+            exits: self.scheduler.exits() as usize,
         }
     }
 

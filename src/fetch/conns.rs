@@ -45,6 +45,10 @@ pub struct Seat {
 /// The connections of all exits.
 pub struct Conns {
     exits: Vec<ExitConns>,
+    /// Most idle connections of all exits together: each holds a descriptor.
+    most_idle: usize,
+    /// Every idle connection holds a clone, so the count of clones is theirs.
+    token: Arc<()>,
     /// When to look at which exit's idle connections again; at most one entry per exit.
     watch: BinaryHeap<Reverse<(Time, usize)>>,
 }
@@ -62,6 +66,7 @@ struct Idle {
     conn: Conn,
     until: Time,
     state: IdleState,
+    _token: Arc<()>,
 }
 
 #[derive(PartialEq)]
@@ -73,7 +78,8 @@ enum IdleState {
 
 impl Conns {
     /// No connection yet to any exit; one rule per exit, in the order of their indices.
-    pub fn new(rules: &[ConnRule]) -> Conns {
+    /// `most_idle` bounds the idle ones of all exits together; one above it is not kept.
+    pub fn new(rules: &[ConnRule], most_idle: usize) -> Conns {
         let exits = rules.iter().map(|&rule| ExitConns {
             rule,
             leased: 0,
@@ -83,6 +89,8 @@ impl Conns {
         });
         Conns {
             exits: exits.collect(),
+            most_idle,
+            token: Arc::default(),
             watch: BinaryHeap::new(),
         }
     }
@@ -115,12 +123,17 @@ impl Conns {
         let at = &mut self.exits[exit];
         debug_assert!(at.leased > 0, "given back more often than taken");
         at.leased = at.leased.saturating_sub(1);
+        let idle = Arc::strong_count(&self.token) - 1;
         if let Some(conn) = conn
             && at.rule.keep_alive
+            && idle < self.most_idle
         {
-            let until = now + IDLE;
-            let state = IdleState::Usable;
-            at.idle.push_back(Idle { conn, until, state });
+            at.idle.push_back(Idle {
+                conn,
+                until: now + IDLE,
+                state: IdleState::Usable,
+                _token: Arc::clone(&self.token),
+            });
             self.watch(exit);
         }
     }

@@ -217,7 +217,7 @@ impl Rig {
         let clock = clock();
         Rig {
             fetcher: Fetcher::new(options, [exit].into(), clock).unwrap(),
-            conns: Conns::new(&[rule]),
+            conns: Conns::new(&[rule], usize::MAX),
             clock,
         }
     }

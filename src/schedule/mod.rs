@@ -137,6 +137,11 @@ impl Scheduler {
         self.exits.pool.len()
     }
 
+    /// Exits in use: neither resting after an ejection nor evicted.
+    pub fn exits_in_use(&self) -> u32 {
+        self.exits.up()
+    }
+
     /// One exit.
     pub fn exit(&self, exit: ExitIx) -> ExitState<'_> {
         self.exits.state(exit)

@@ -245,7 +245,7 @@ async fn sessions_are_resumed_at_one_exit_and_never_at_another() {
         ..options
     };
     rig.fetcher = crate::fetch::Fetcher::new(options, [one, two].into(), rig.clock).unwrap();
-    rig.conns = crate::fetch::Conns::new(&[rule, rule]);
+    rig.conns = crate::fetch::Conns::new(&[rule, rule], usize::MAX);
     let mut kinds = Vec::new();
     for at in [0, 0, 1] {
         let request = crate::fetch::testing::get("http://o.test/");
