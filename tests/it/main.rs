@@ -3,5 +3,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod bad_exit;
 mod basics;
+mod blame_table;
+mod crash;
+mod dead_fleet;
+mod disk;
+mod endings;
+mod interrupts;
+mod memory;
+mod names;
+mod recovery;
+mod resume;
+mod shells;
+mod standard_streams;
 mod world;
+mod wrong_side;
