@@ -67,7 +67,13 @@ pub struct RunArgs {
     pub tunnel: bool,
 
     /// Requests per second to one site, whatever the number of exits: 0.2, 5, 30/m, unlimited
-    #[arg(long, value_name = "R", default_value = "10", help_heading = "Sites")]
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "10",
+        allow_negative_numbers = true,
+        help_heading = "Sites"
+    )]
     pub rate: Rate,
     /// Requests a rested site may get at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Sites")]
