@@ -110,8 +110,8 @@ impl Store {
     ///
     /// # Errors
     /// The last records could not be written.
-    pub fn close(mut self) -> Result<(), StoreError> {
-        let flushed = self.journal.flush();
+    pub fn close(self) -> Result<(), StoreError> {
+        let flushed = self.journal.close();
         self.bodies.close();
         flushed
     }
