@@ -22,10 +22,10 @@ const ARGS: [&str; 10] = [
     "lab-ca.pem",
 ];
 
-/// 90 URLs of half a second each through these exits.
-fn fetch(exits: Vec<ExitConfig>, scheme: &str) -> (World, Run) {
+/// 90 URLs of half a second each, or of a part of it, through these exits.
+fn fetch(exits: Vec<ExitConfig>, scheme: &str, ms: u32) -> (World, Run) {
     let world = World::new(LabConfig::with(exits));
-    world.urls((0..JOBS).map(|n| format!("{scheme}://o-{}.test/delay/500/{n}", n % 5)));
+    world.urls((0..JOBS).map(|n| format!("{scheme}://o-{}.test/delay/{ms}/{n}", n % 5)));
     let run = world.run(&ARGS).expect(0);
     assert_eq!(run.count(Outcome::Ok), JOBS);
     world.assert_whole();
@@ -33,11 +33,11 @@ fn fetch(exits: Vec<ExitConfig>, scheme: &str) -> (World, Run) {
 }
 
 /// F01, with three good exits of the same kind beside the bad one.
-fn one_bad_exit(exit: &ExitConfig, behaviour: &str, scheme: &str) {
+fn one_bad_exit(exit: &ExitConfig, behaviour: &str, scheme: &str, ms: u32) {
     let good = vec![exit.clone(); 3];
     let bad = exit.clone().behaving(behaviour.parse().unwrap());
-    let (_, without) = fetch(good.clone(), scheme);
-    let (world, run) = fetch([vec![bad], good].concat(), scheme);
+    let (_, without) = fetch(good.clone(), scheme, ms);
+    let (world, run) = fetch([vec![bad], good].concat(), scheme, ms);
     let rows = world.exits_csv();
     let (bad, good) = rows.split_first().unwrap();
     let stats = world.exit(0).stats();
@@ -74,59 +74,59 @@ fn one_bad_exit(exit: &ExitConfig, behaviour: &str, scheme: &str) {
 /// F01.
 #[test]
 fn an_exit_that_answers_502_at_once_gets_little_of_the_list() {
-    one_bad_exit(&ExitConfig::http(), "502", "http");
+    one_bad_exit(&ExitConfig::http(), "502", "http", 500);
 }
 
 /// F01.
 #[test]
 fn an_exit_that_refuses_tunnels_with_502_gets_little_of_the_list() {
-    one_bad_exit(&ExitConfig::http(), "connect:502", "https");
+    one_bad_exit(&ExitConfig::http(), "connect:502", "https", 250);
 }
 
 /// F01.
 #[test]
 fn an_exit_that_resets_gets_little_of_the_list() {
-    one_bad_exit(&ExitConfig::http(), "reset", "http");
+    one_bad_exit(&ExitConfig::http(), "reset", "http", 500);
 }
 
 /// F01.
 #[test]
 fn an_exit_that_resets_socks_clients_gets_little_of_the_list() {
-    one_bad_exit(&ExitConfig::socks5(), "reset", "http");
+    one_bad_exit(&ExitConfig::socks5(), "reset", "http", 250);
 }
 
 /// F01.
 #[test]
 fn an_exit_that_wants_another_login_gets_little_of_the_list() {
-    one_bad_exit(&ExitConfig::http(), "407", "http");
+    one_bad_exit(&ExitConfig::http(), "407", "http", 500);
 }
 
 /// F01.
 #[test]
 fn a_socks_exit_that_wants_another_login_gets_little_of_the_list() {
-    one_bad_exit(&ExitConfig::socks5(), "407", "https");
+    one_bad_exit(&ExitConfig::socks5(), "407", "https", 250);
 }
 
 /// F01.
 #[test]
 fn an_exit_with_a_closed_port_gets_little_of_the_list() {
-    one_bad_exit(&ExitConfig::https(), "refuse", "https");
+    one_bad_exit(&ExitConfig::https(), "refuse", "https", 500);
 }
 
 /// F01.
 #[test]
 fn an_exit_that_hangs_gets_little_of_the_list() {
-    one_bad_exit(&ExitConfig::http(), "hang", "http");
+    one_bad_exit(&ExitConfig::http(), "hang", "http", 500);
 }
 
 /// F01.
 #[test]
 fn an_exit_that_hangs_in_the_handshake_gets_little_of_the_list() {
-    one_bad_exit(&ExitConfig::socks5(), "hang", "http");
+    one_bad_exit(&ExitConfig::socks5(), "hang", "http", 500);
 }
 
 /// F01: a socks exit that reaches nobody.
 #[test]
 fn an_exit_without_a_way_out_gets_little_of_the_list() {
-    one_bad_exit(&ExitConfig::socks5(), "socks:1", "http");
+    one_bad_exit(&ExitConfig::socks5(), "socks:1", "http", 250);
 }

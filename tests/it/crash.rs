@@ -108,7 +108,11 @@ fn a_run_killed_twenty_times_ends_like_one_that_was_not() {
             });
         }
         std::thread::sleep(Duration::from_millis(rng.random_range(0..200)));
-        let _ = child.try_wait().unwrap().is_none().then(|| send(&child, Signal::KILL));
+        let _ = child
+            .try_wait()
+            .unwrap()
+            .is_none()
+            .then(|| send(&child, Signal::KILL));
         child.wait().unwrap();
         check(&world, &clean, kill);
     }
@@ -130,7 +134,11 @@ fn a_run_killed_twenty_times_ends_like_one_that_was_not() {
         "{requests} requests, {clean_requests} without kills"
     );
     world.run(&ARGS).expect(0);
-    assert_eq!(world.lab.origin_stats().requests, requests, "nothing is left");
+    assert_eq!(
+        world.lab.origin_stats().requests,
+        requests,
+        "nothing is left"
+    );
 }
 
 /// E05: the case as it is written: bodies of 1000 bytes over a second, five kills, half a
@@ -147,11 +155,20 @@ fn half_a_record_is_dropped_and_its_job_done_again() {
         std::thread::sleep(Duration::from_millis(250 + 300 * kill));
         send(&child, Signal::KILL);
         child.wait().unwrap();
-        assert!(world.stored().values().all(|body| body.len() == 1000 || body.len() == 1));
+        assert!(
+            world
+                .stored()
+                .values()
+                .all(|body| body.len() == 1000 || body.len() == 1)
+        );
     }
     let journal = world.out().join("results.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
-    std::fs::write(&journal, text + "{\"id\":\"torn\",\"line\":7,\"url\":\"http://o.te").unwrap();
+    std::fs::write(
+        &journal,
+        text + "{\"id\":\"torn\",\"line\":7,\"url\":\"http://o.te",
+    )
+    .unwrap();
     let run = world.run(&args).expect(0);
     assert_eq!(run.count(Outcome::Ok), 40);
     assert_eq!(world.stored().len(), 40);

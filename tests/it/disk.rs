@@ -57,7 +57,12 @@ fn a_full_disk_stops_the_run_and_leaves_whole_files_only() {
     let requests = world.lab.origin_stats().requests;
     assert!((1..=14).contains(&requests), "{requests} requests");
     world.assert_whole();
-    assert!(run.count(Outcome::Ok) >= 3, "{}\n{:?}", run.stderr, world.stored().keys());
+    assert!(
+        run.count(Outcome::Ok) >= 3,
+        "{}\n{:?}",
+        run.stderr,
+        world.stored().keys()
+    );
     assert_eq!(run.count(Outcome::Failed), 0, "nothing is blamed on a job");
     assert_eq!(world.stored().len(), run.count(Outcome::Ok));
     assert!(run.stdout.contains("not reached"), "{}", run.stdout);
@@ -120,7 +125,10 @@ fn a_body_that_cannot_be_written_is_a_local_fault() {
     }
     world.assert_whole();
     // The same directory with room again.
-    assert_eq!(world.run(&["--rate", "unlimited"]).expect(0).records.len(), 20);
+    assert_eq!(
+        world.run(&["--rate", "unlimited"]).expect(0).records.len(),
+        20
+    );
 }
 
 /// E04: the journal itself is what does not fit. Every line of it is a record all the same.
@@ -133,7 +141,11 @@ fn a_journal_that_cannot_be_written_stops_the_run_with_whole_lines() {
     assert!(run.stderr.contains("results.jsonl"), "{}", run.stderr);
     let records = whole_records(&world.out());
     assert_eq!(records.len(), run.records.len(), "no torn line");
-    assert!(records.len() > 10 && records.len() < 300, "{}", records.len());
+    assert!(
+        records.len() > 10 && records.len() < 300,
+        "{}",
+        records.len()
+    );
     for record in &records {
         assert_eq!(world.body(record).len(), 10);
     }

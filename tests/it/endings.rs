@@ -34,7 +34,10 @@ fn run(world: &World, list: &str, args: &[&str], status: i32) -> Run {
 fn one_that_failed_decides_the_status_whenever_it_ended() {
     let world = world();
     let (good, bad) = ("http://o.test/ok/9", "http://o.test/status/404");
-    let (late_good, late_bad) = ("http://o.test/delay/500", "http://o.test/status/404?wait=500");
+    let (late_good, late_bad) = (
+        "http://o.test/delay/500",
+        "http://o.test/status/404?wait=500",
+    );
     run(&world, &format!("{bad}\n{late_good}\n"), &[], 3);
     assert_eq!(totals(&world), [2, 1, 1, 0, 0]);
     run(&world, &format!("{late_bad}\n{good}\n"), &[], 3);
@@ -94,11 +97,16 @@ fn a_usage_error_sends_nothing_and_makes_no_directory() {
     world.write("worse.toml", "[run\n");
     let run = |words: &[&str]| {
         let words = [&["run"][..], words].concat();
-        world.finish(world.exitfetch(words)).expect(2)
+        let run = world.finish(world.exitfetch(&words));
+        assert_eq!(run.status, Some(2), "{words:?}: {}", run.stderr);
+        run
     };
     let lists = ["--exits", "exits.txt", "--urls", "urls.txt"];
     for (words, named) in [
-        (&["--exits", "exits.txt", "--urls", "none.txt"][..], "none.txt"),
+        (
+            &["--exits", "exits.txt", "--urls", "none.txt"][..],
+            "none.txt",
+        ),
         (&["--exits", "none.txt", "--urls", "urls.txt"], "none.txt"),
         (&["--exits", "exits.txt"], "--urls"),
         (&["--urls", "urls.txt"], "--exits"),
@@ -121,8 +129,8 @@ fn a_usage_error_sends_nothing_and_makes_no_directory() {
         (&["--cacert", "none.pem"], "none.pem"),
         (&["--cacert", "urls.txt"], "urls.txt"),
         (&["-H", "no colon"], "no colon"),
-        (&["--name-template", "fixed"], "--name-template"),
         (&["--name-template", "{nothing}"], "--name-template"),
+        (&["--name-template", "../{id}"], "--name-template"),
         (&["surplus"], "surplus"),
     ] {
         let run = run(&[&lists[..], words].concat());
@@ -145,11 +153,17 @@ fn few_descriptors_slow_the_run_down_and_fail_nothing() {
             .expect(0);
         assert_eq!(ended.count(Outcome::Ok), 300);
         for row in world.exits_csv() {
-            assert_eq!((&*row["faults"], &*row["state"]), ("0", "healthy"), "{limit}");
+            assert_eq!(
+                (&*row["faults"], &*row["state"]),
+                ("0", "healthy"),
+                "{limit}"
+            );
         }
         world.assert_whole();
         std::fs::remove_dir_all(world.out()).unwrap();
     }
-    let ended = world.finish(world.shell(&format!("ulimit -n 30; {run}"))).expect(1);
+    let ended = world
+        .finish(world.shell(&format!("ulimit -n 30; {run}")))
+        .expect(1);
     assert!(ended.stderr.contains("ulimit -n"), "{}", ended.stderr);
 }

@@ -136,7 +136,8 @@ fn a_signal_ends_a_run_whose_list_is_still_coming() {
     let mut command = world.exitfetch(["run", "--exits", "exits.txt", "--urls", "-"]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut list = child.stdin.take().unwrap();
-    list.write_all(b"http://o.test/ok/1\nhttp://o.test/o").unwrap();
+    list.write_all(b"http://o.test/ok/1\nhttp://o.test/o")
+        .unwrap();
     list.flush().unwrap();
     world.until_asked(1);
     std::thread::sleep(Duration::from_millis(300));

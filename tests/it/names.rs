@@ -27,7 +27,10 @@ fn long_list() -> String {
         format!("http://o.test/bytes/24?type=text/{}", "t".repeat(800)),
         "http://o.test/bytes/25?type=text/%C3%A9t%C3%A9".to_owned(),
         "http://o.test/bytes/26?type=../../x/y;z=%22..%22".to_owned(),
-        format!("http://{}.test/bytes/27", ["l".repeat(60), "m".repeat(60), "n".repeat(60)].join(".")),
+        format!(
+            "http://{}.test/bytes/27",
+            ["l".repeat(60), "m".repeat(60), "n".repeat(60)].join(".")
+        ),
     ];
     for url in urls {
         writeln!(csv, "{url},").unwrap();
@@ -144,7 +147,11 @@ fn jobs_that_look_alike_have_a_file_each() {
     let mut by_url: BTreeMap<String, HashSet<String>> = BTreeMap::new();
     for record in &run.records {
         let url: url::Url = record.url.parse().unwrap();
-        let expected = content(url.host_str().unwrap(), &url[url::Position::BeforePath..], 300);
+        let expected = content(
+            url.host_str().unwrap(),
+            &url[url::Position::BeforePath..],
+            300,
+        );
         assert_eq!(world.body(record), expected, "{}", record.url);
         let file = record.file.as_ref().unwrap().to_lowercase();
         by_url.entry(record.url.clone()).or_default().insert(file);
@@ -154,7 +161,11 @@ fn jobs_that_look_alike_have_a_file_each() {
     }
     let files: HashSet<&String> = by_url.values().flatten().collect();
     assert_eq!((by_url.len(), files.len()), (13, 13));
-    assert_eq!(world.lab.origin_stats().requests, 13, "twins are fetched once");
+    assert_eq!(
+        world.lab.origin_stats().requests,
+        13,
+        "twins are fetched once"
+    );
     world.assert_whole();
 }
 
@@ -183,7 +194,10 @@ fn a_given_id_belongs_to_one_url() {
             run.line(3).error.as_ref().unwrap().kind.as_str(),
             "duplicate_id"
         );
-        assert_eq!((run.count(Outcome::Ok), run.count(Outcome::Refused)), (7, 1));
+        assert_eq!(
+            (run.count(Outcome::Ok), run.count(Outcome::Refused)),
+            (7, 1)
+        );
         let files = files_of(&run.records);
         let folded: HashSet<String> = files.values().map(|file| file.to_lowercase()).collect();
         assert_eq!(folded.len(), 6);
@@ -191,7 +205,10 @@ fn a_given_id_belongs_to_one_url() {
         for record in run.records.iter().filter(|r| r.outcome == Outcome::Ok) {
             let url: url::Url = record.url.parse().unwrap();
             let bytes = record.bytes.unwrap() as usize;
-            assert_eq!(world.body(record), content("o.test", &url[url::Position::BeforePath..], bytes));
+            assert_eq!(
+                world.body(record),
+                content("o.test", &url[url::Position::BeforePath..], bytes)
+            );
         }
     }
 }

@@ -7,11 +7,9 @@ use exitfetch::model::Outcome;
 
 use crate::world::World;
 
-const ARGS: [&str; 8] = [
+const ARGS: [&str; 6] = [
     "--rate",
     "unlimited",
-    "--retries",
-    "8",
     "--timeout",
     "2s",
     "--cacert",
@@ -22,8 +20,13 @@ fn recovers(exit: ExitConfig, behaviour: &str, scheme: &str) {
     let exit = exit.behaving(behaviour.parse().unwrap());
     let world = World::new(LabConfig::with([exit]));
     world.urls((0..20).map(|n| format!("{scheme}://o.test/ok/{n}")));
-    let run = world.run(&ARGS).expect(0);
-    println!("{behaviour} ({scheme}): back after {:.1} s", run.took.as_secs_f64());
+    let run = world
+        .run(&[&ARGS[..], &["--retries", "8"]].concat())
+        .expect(0);
+    println!(
+        "{behaviour} ({scheme}): back after {:.1} s",
+        run.took.as_secs_f64()
+    );
     assert_eq!(run.count(Outcome::Ok), 20);
     assert!(run.took < Duration::from_secs(170));
     assert_eq!(world.exits_csv()[0]["ok"], "20");
@@ -56,7 +59,9 @@ fn probes_that_end_as_the_origins_fault_show_a_working_exit() {
     let silent = (0..2).map(|n| format!("http://o.test/silent/{n}"));
     let good = (0..13).map(|n| format!("http://o.test/ok/{n}"));
     world.urls(gone.chain(silent).chain(good));
-    let run = world.run(&ARGS).expect(3);
+    let run = world
+        .run(&[&ARGS[..], &["--retries", "2"]].concat())
+        .expect(3);
     println!("404 and silence first: {:.1} s", run.took.as_secs_f64());
     assert_eq!(run.count(Outcome::Ok), 13, "{}", run.stdout);
     for line in 1..=5 {

@@ -22,9 +22,17 @@ fn shell(world: &World, script: &str) -> (i32, Run) {
 
 #[track_caller]
 fn assert_quiet(script: &str, status: i32, run: &Run) {
-    assert!([0, 1, 141].contains(&status), "{script}: {status}\n{}", run.stderr);
+    assert!(
+        [0, 1, 141].contains(&status),
+        "{script}: {status}\n{}",
+        run.stderr
+    );
     assert!(!run.stderr.contains("panicked"), "{script}: {}", run.stderr);
-    assert!(!run.stderr.contains(['\r', '\u{1b}']), "{script}: {}", run.stderr);
+    assert!(
+        !run.stderr.contains(['\r', '\u{1b}']),
+        "{script}: {}",
+        run.stderr
+    );
     if status == 0 {
         assert_eq!(run.count(Outcome::Ok), 200, "{script}");
     }
@@ -61,12 +69,19 @@ fn closed_and_full_streams_cost_their_text_only() {
         ("$RUN --rate unlimited --results - >&-", &[0, 1]),
         ("$RUN --rate unlimited > /dev/full", &[1]),
         ("$RUN --rate unlimited 2> /dev/full", &[0]),
-        ("$RUN --rate unlimited -v --log-format json 2> /dev/full", &[0]),
+        (
+            "$RUN --rate unlimited -v --log-format json 2> /dev/full",
+            &[0],
+        ),
         ("$RUN --rate unlimited --progress always 2>&-", &[0]),
     ] {
         let (status, run) = shell(&world, script);
         assert_quiet(script, status, &run);
-        assert!(expected.contains(&status), "{script}: {status}\n{}", run.stderr);
+        assert!(
+            expected.contains(&status),
+            "{script}: {status}\n{}",
+            run.stderr
+        );
         assert_eq!(run.count(Outcome::Ok), 200, "{script}: the files are there");
         world.assert_whole();
         let _ = std::fs::remove_dir_all(world.out());
@@ -105,14 +120,24 @@ fn records_on_stdout_are_whole_lines_and_nothing_else() {
         assert_eq!(shown, run.records, "{form}");
         assert_eq!(shown.len(), 200);
         assert!(run.stdout.ends_with('\n'));
-        assert_eq!(run.stderr.contains("lab-1"), form != "none", "{}", run.stderr);
+        assert_eq!(
+            run.stderr.contains("lab-1"),
+            form != "none",
+            "{}",
+            run.stderr
+        );
         assert_quiet(form, 0, &run);
         std::fs::remove_dir_all(world.out()).unwrap();
     }
-    let run = world.run(&["--rate", "unlimited", "--results", "copy.jsonl"]).expect(0);
+    let run = world
+        .run(&["--rate", "unlimited", "--results", "copy.jsonl"])
+        .expect(0);
     let copy = std::fs::read_to_string(world.dir().join("copy.jsonl")).unwrap();
     assert_eq!(copy.lines().count(), run.records.len());
-    assert!(run.stdout.contains("peak in flight never above the cap: yes"));
+    assert!(
+        run.stdout
+            .contains("peak in flight never above the cap: yes")
+    );
 }
 
 /// E07: words that only print.
@@ -136,7 +161,11 @@ fn help_and_the_like_into_nothing_end_quietly() {
         ] {
             let script = format!("$EXITFETCH {words} {redirection}");
             let (status, run) = shell(&world, &script);
-            assert!(expected.contains(&status), "{script}: {status}\n{}", run.stderr);
+            assert!(
+                expected.contains(&status),
+                "{script}: {status}\n{}",
+                run.stderr
+            );
             assert!(!run.stderr.contains("panicked"), "{script}: {}", run.stderr);
         }
     }

@@ -32,7 +32,11 @@ fn own_page(exit: &ExitConfig, behaviour: &str, scheme: &str) {
     }
     for body in world.stored().values() {
         assert!((100..120).contains(&body.len()), "{behaviour}");
-        assert!(!body.windows(4).any(|part| part == b"lab-" || part == b"exit"));
+        assert!(
+            !body
+                .windows(4)
+                .any(|part| part == b"lab-" || part == b"exit")
+        );
     }
     world.assert_whole();
     let row = &world.exits_csv()[0];
@@ -75,7 +79,7 @@ fn failing_origin(exit: &ExitConfig, target: &str, scheme: &str) {
     let bad = (0..20).map(|n| format!("{scheme}://bad.test{target}/{n}"));
     let good = (0..20).map(|n| format!("{scheme}://good.test/ok/{n}?wait=20"));
     world.urls(bad.zip(good).flat_map(|(bad, good)| [bad, good]));
-    let short = ["--first-byte-timeout", "1s", "--origin-patience", "20s"];
+    let short = ["--first-byte-timeout", "1s", "--origin-patience", "6s"];
     let run = world.run(&[&ARGS[..], &short].concat()).expect(3);
     println!("{target} ({scheme}): {:.1} s", run.took.as_secs_f64());
     assert!(run.took < Duration::from_secs(150), "{:?}", run.took);
@@ -83,7 +87,10 @@ fn failing_origin(exit: &ExitConfig, target: &str, scheme: &str) {
     for record in run.records.iter().filter(|r| r.outcome == Outcome::Failed) {
         let error = record.error.as_ref().unwrap();
         assert!(record.url.contains("bad.test"));
-        assert!(!matches!(error.blame, Blame::Exit | Blame::Local), "{error:?}");
+        assert!(
+            !matches!(error.blame, Blame::Exit | Blame::Local),
+            "{error:?}"
+        );
     }
     for row in world.exits_csv() {
         assert!(
@@ -126,7 +133,11 @@ fn an_origin_that_never_answers_puts_no_exit_out_of_use() {
 /// F05 (3): TLS interception is seen; nothing is sent through it, nothing of it stored.
 #[test]
 fn an_exit_with_certificates_of_its_own_is_evicted() {
-    for exit in [ExitConfig::http(), ExitConfig::https(), ExitConfig::socks5()] {
+    for exit in [
+        ExitConfig::http(),
+        ExitConfig::https(),
+        ExitConfig::socks5(),
+    ] {
         let bad = exit.clone().behaving("intercept".parse().unwrap());
         let world = World::new(LabConfig::with([bad, exit.clone(), exit.clone()]));
         urls(&world, "https", 30);
@@ -136,8 +147,16 @@ fn an_exit_with_certificates_of_its_own_is_evicted() {
         assert_eq!((&*row["state"], &*row["ok"]), ("evicted", "0"), "{row:?}");
         assert!(row["reason"].contains("certificate"), "{row:?}");
         assert_ne!(row["faults"], "0");
-        assert_eq!(world.exit(0).stats().requests, 0, "nothing was sent through it");
-        assert!(run.records.iter().all(|r| r.exit.as_deref() != Some("lab-1")));
+        assert_eq!(
+            world.exit(0).stats().requests,
+            0,
+            "nothing was sent through it"
+        );
+        assert!(
+            run.records
+                .iter()
+                .all(|r| r.exit.as_deref() != Some("lab-1"))
+        );
         assert_eq!(world.stored().len(), 30);
     }
 }
@@ -150,8 +169,7 @@ fn an_interceptor_alone_fails_the_jobs_and_stores_nothing() {
             exit.behaving("intercept".parse().unwrap())
         ]));
         urls(&world, "https", 5);
-        let run = world
-            .run(&[&ARGS[..], &["--no-exit-timeout", "5s"]].concat());
+        let run = world.run(&[&ARGS[..], &["--no-exit-timeout", "5s"]].concat());
         assert!([Some(3), Some(4)].contains(&run.status), "{:?}", run.status);
         assert_eq!(run.count(Outcome::Failed), 5);
         let error = run.line(1).error.as_ref().unwrap();
