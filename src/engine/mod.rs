@@ -107,7 +107,7 @@ struct Engine {
     scheduler: Scheduler,
     conns: Conns,
     ground: Arc<Ground>,
-    tasks: JoinSet<Landed>,
+    tasks: JoinSet<Box<Landed>>,
     /// What each task holds; a task that dies returns nothing itself.
     flights: HashMap<Id, Flight>,
     urls: Urls,
