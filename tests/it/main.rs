@@ -4,4 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod basics;
+mod floors;
+mod invariants;
 mod world;
