@@ -1,12 +1,13 @@
 //! The invariants of `ARCHITECTURE.md` that only the whole program can show.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use exitfetch::lab::{Behaviour, ExitConfig, LabConfig};
-use exitfetch::model::Outcome;
+use exitfetch::model::{Outcome, Record};
 
 use crate::world::World;
 
@@ -90,6 +91,58 @@ fn every_entry_ends_in_one_record_and_the_counts_add_up() {
         "{}",
         stopped.stdout
     );
+}
+
+/// Invariant 7: SIGKILL at several moments, then half a record by hand, then a last run.
+#[test]
+fn whenever_a_run_is_killed_what_is_there_is_whole_and_recorded() {
+    let world = World::new(LabConfig::alike(2, &ExitConfig::http()));
+    world.urls((0..16).map(|n| format!("http://o-{n}.test/drip?bytes=1000&ms=300")));
+    let args = ["--rate", "unlimited", "--per-exit", "2"];
+    for moment in [150, 450, 700] {
+        let mut child = world.command(&args).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(moment));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        whole_and_recorded(&world);
+    }
+    let journal = world.out().join("results.jsonl");
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(journal)
+        .unwrap();
+    file.write_all(b"{\"id\":\"half").unwrap();
+    let run = world.run(&args).expect(0);
+    assert_eq!(run.count(Outcome::Ok), 16);
+    assert_eq!(whole_and_recorded(&world), 16);
+}
+
+/// Every file under its final name has all its bytes, every ok record has its file. Answers how
+/// many files there are.
+fn whole_and_recorded(world: &World) -> usize {
+    let mut bodies = Vec::new();
+    let mut folders = vec![world.out().join("bodies")];
+    while let Some(folder) = folders.pop() {
+        // A run killed early has made no directory yet.
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => bodies.push(path),
+            }
+        }
+    }
+    for body in &bodies {
+        assert_eq!(body.metadata().unwrap().len(), 1000, "{}", body.display());
+    }
+    let text = std::fs::read_to_string(world.out().join("results.jsonl")).unwrap_or_default();
+    let whole = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Record>(line).ok());
+    for record in whole.filter(|record| record.outcome == Outcome::Ok) {
+        assert_eq!(world.body(&record).len(), 1000);
+    }
+    bodies.len()
 }
 
 /// Invariant 8: the target is on this very machine and could be reached without an exit, and

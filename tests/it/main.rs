@@ -6,4 +6,5 @@
 mod basics;
 mod floors;
 mod invariants;
+mod readme;
 mod world;
