@@ -226,6 +226,20 @@ fn every_place_that_the_architecture_names_exists() {
 }
 
 #[test]
+fn every_part_of_the_sources_is_in_the_architecture() {
+    let text = document("ARCHITECTURE.md");
+    for entry in std::fs::read_dir(root().join("src")).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let part = format!("\n- `{name}/` (floor ");
+        assert!(
+            !entry.path().is_dir() || text.contains(&part),
+            "say what src/{name}/ owns"
+        );
+    }
+}
+
+#[test]
 fn the_record_shown_is_one_as_the_program_writes_it() {
     let text = block("record");
     let record: Record = serde_json::from_str(&text).unwrap();
