@@ -2,20 +2,29 @@
 //! linked once. No assertion on a duration except generous upper bounds.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests measure how long a run takes"
+)]
 
 mod bad_exit;
 mod basics;
+mod blame_origins;
 mod blame_table;
 mod crash;
 mod dead_fleet;
 mod disk;
 mod endings;
+mod floors;
 mod interrupts;
+mod invariants;
 mod memory;
 mod names;
+mod readme;
 mod recovery;
 mod resume;
 mod shells;
 mod standard_streams;
+mod verdicts;
 mod world;
 mod wrong_side;
