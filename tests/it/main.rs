@@ -4,4 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod basics;
+mod exit_lists;
+mod exit_status;
+mod fail_closed;
+mod list_fields;
+mod list_sources;
+mod secrets;
+mod settings_file;
+mod url_lists;
 mod world;
