@@ -101,7 +101,7 @@ impl Job {
             .await
             .map_err(Stopped::usage)?;
         if self.args.dry_run {
-            return dry_run::show(urls, &rules, &fleet).await;
+            return dry_run::show(urls, &list, &rules, &fleet).await;
         }
         let store = self.store().map_err(Stopped::local)?;
         let copy = self.copy(&store).map_err(Stopped::local)?;
