@@ -86,8 +86,7 @@ impl Job {
         let fleet = self.fleet(exit_list).await?;
         let room =
             descriptors::room(self.args.max_in_flight, fleet.slots()).map_err(Stopped::local)?;
-        let rules = settings::rules(&self.args, &self.config.origins, room.in_flight)
-            .map_err(Stopped::usage)?;
+        let rules = settings::rules(&self.args, &self.config.origins, room.in_flight);
         let options = settings::fetch(&self.args, &self.config.origins).map_err(Stopped::usage)?;
         let fetcher =
             Fetcher::new(options, fleet.exits.clone(), self.clock).map_err(Stopped::usage)?;

@@ -180,7 +180,7 @@ fn mistakes_in_the_file_are_told_with_file_and_line() {
         ("[run]\nsummary = \"pie\"\n", &[":2:", "summary"]),
         ("[run]\nconfig = \"x\"\n", &[":2:", "config"]),
         ("[run\n", &[":1:"]),
-        ("[run]\nrate = 1\nrate = 2\n", &[":3:", "rate"]),
+        ("[run]\nrate = 1\nrate = 2\n", &[":3:", "duplicate"]),
         ("[tiers.a]\nperexit = 1\n", &[":2:", "perexit", "per_exit"]),
         ("[tiers.a]\nper_exit = 0\n", &[":2:"]),
         ("[groups.a]\ncap = 0\n", &[":2:"]),
