@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 
@@ -9,6 +10,7 @@ use super::args::{RunArgs, SummaryForm};
 use super::config::Config;
 use super::descriptors::{self, Room};
 use super::fleet::{Fleet, FleetConfig, PerExit};
+use super::values::Span;
 use super::{Code, Stopped, dry_run, logging, settings, stdout};
 use crate::engine::{self, End, Ended, Plan};
 use crate::fetch::{Conns, Fetcher};
@@ -96,9 +98,8 @@ impl Job {
             );
         }
         let list = url_list.to_string();
-        let urls = urls::open(url_list, self.args.urls_format)
-            .await
-            .map_err(Stopped::usage)?;
+        let mut urls = urls::spawn(url_list, self.args.urls_format).map_err(Stopped::local)?;
+        let max_time = self.begin(&mut urls).await.map_err(Stopped::usage)?;
         if self.args.dry_run {
             return dry_run::show(urls, &list, &rules, &fleet).await;
         }
@@ -113,10 +114,27 @@ impl Job {
             list,
             store,
             copy,
+            max_time,
             progress,
         });
         let end = engine::run(plan).await.map_err(Stopped::local)?;
         self.conclude(end)
+    }
+
+    /// Waits for the first entry, though no longer than the run may take. Answers what is left
+    /// of that time.
+    async fn begin(&self, urls: &mut Urls) -> anyhow::Result<Option<Duration>> {
+        let Some(Span(max_time)) = self.args.max_time else {
+            urls.begin().await?;
+            return Ok(None);
+        };
+        let start = self.clock.now();
+        match tokio::time::timeout(max_time, urls.begin()).await {
+            Ok(begun) => begun?,
+            // Nothing came: the run ends at once, with its summary.
+            Err(_) => return Ok(Some(Duration::ZERO)),
+        }
+        Ok(Some(max_time.saturating_sub(self.clock.now() - start)))
     }
 
     fn sources(&self) -> anyhow::Result<(ListSource, ListSource)> {
@@ -221,7 +239,7 @@ impl Job {
             list: parts.list,
             store: parts.store,
             copy: parts.copy,
-            max_time: self.args.max_time.map(|span| span.0),
+            max_time: parts.max_time,
             progress: parts.progress,
         }
     }
@@ -267,6 +285,7 @@ struct Parts {
     list: String,
     store: Store,
     copy: Option<ResultsCopy>,
+    max_time: Option<Duration>,
     progress: Progress,
 }
 
