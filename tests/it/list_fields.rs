@@ -202,6 +202,33 @@ fn an_id_given_twice_refuses_the_later_line() {
     assert_eq!(world.lab.origin_stats().requests, 2);
 }
 
+/// E02: the id does not tell headers and passwords apart, so such lines need ids of their own:
+/// one line's body is never stored as the answer to another request.
+#[test]
+fn the_same_url_with_other_headers_or_another_login_is_no_twin() {
+    let world = world();
+    world.write(
+        "urls.csv",
+        "url,header:Accept,id\nhttp://o.test/echo,text/a,\nhttp://o.test/echo,text/b,\n\
+         http://o.test/echo,text/a,\nhttp://o.test/echo,text/b,own\n\
+         http://u:1@p.test/echo,,\nhttp://u:2@p.test/echo,,\nhttp://u:1@p.test/echo,,\n",
+    );
+    let run = run(&world, "urls.csv", &[]).expect(3);
+    for (line, outcome) in [
+        (2, Outcome::Ok),
+        (3, Outcome::Refused),
+        (4, Outcome::Ok),
+        (5, Outcome::Ok),
+        (6, Outcome::Ok),
+        (7, Outcome::Refused),
+        (8, Outcome::Ok),
+    ] {
+        assert_eq!(run.line(line).outcome, outcome, "line {line}");
+    }
+    assert_eq!(world.lab.origin_stats().requests, 3);
+    assert_eq!(sent(&echo(&world, run.line(5)), "accept"), ["text/b"]);
+}
+
 /// E02: a URL listed again: a record per line, one request, one file; failed ones alike.
 #[test]
 fn a_line_listed_twice_is_fetched_once_and_recorded_twice() {
