@@ -139,7 +139,7 @@ impl Job {
 
     fn sources(&self) -> anyhow::Result<(ListSource, ListSource)> {
         let source = |given: &Option<String>, flag: &str| {
-            let given = given.as_deref();
+            let given = given.as_deref().filter(|text| !text.is_empty());
             let text = given
                 .with_context(|| format!("{flag} is missing: name a file, an address or -"))?;
             Ok::<_, anyhow::Error>(

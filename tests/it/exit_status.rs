@@ -169,6 +169,8 @@ fn mistakes_in_the_call_are_status_2_without_output_directory() {
         (&["--fresh", "--no-retry-failed"], &["--fresh"]),
         (&["-q", "-v"], &["--quiet", "--verbose"]),
         (&["surplus"], &["surplus"]),
+        (&["--urls", ""], &["--urls is missing"]),
+        (&["-A", "a\u{1}b"], &["user agent"]),
     ] {
         assert_usage(&world, world.run(args), words);
     }
