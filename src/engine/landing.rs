@@ -11,7 +11,7 @@ use super::records::{self, Stored};
 use super::stop::Ended;
 use super::{Engine, Flight};
 use crate::input::urls::{Batch, Entry};
-use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Record, Refusal, Time};
+use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Record, Refusal, Time};
 use crate::report::Tried;
 use crate::schedule::{Verdict, Work};
 use crate::store::{Decision, StoreError};
@@ -57,7 +57,7 @@ impl Engine {
             disk,
         } = landed;
         self.conns.give_back(flight.exit, conn, now);
-        let origin = Origin::of(flight.work.target());
+        let origin = self.scheduler.origin(&flight.lease).clone();
         self.log(&flight, &attempt);
         if let Some(error) = disk {
             self.stop.ask_once(Ended::Local(error.into()), now);
