@@ -92,8 +92,13 @@ fn from_cells(draft: &mut Draft, cells: Vec<String>, columns: &Columns) -> Resul
     let (given, expected) = (cells.len(), columns.0.len());
     let pairs = || columns.0.iter().zip(&cells);
     // A refusal for another cell shall name URL and id, and bring back what means nothing here.
-    if let Some((_, url)) = pairs().find(|(column, _)| **column == Column::Url) {
-        url.trim().clone_into(&mut draft.url);
+    let mut id = Ok(());
+    for (column, cell) in pairs() {
+        match column {
+            Column::Url => cell.trim().clone_into(&mut draft.url),
+            Column::Id if !cell.trim().is_empty() => id = draft.set_id(cell.trim()),
+            _ => {}
+        }
     }
     if given > expected {
         return Err(Fault::entry(format!(
@@ -105,11 +110,7 @@ fn from_cells(draft: &mut Draft, cells: Vec<String>, columns: &Columns) -> Resul
             draft.extra.insert(name.clone(), cell.as_str().into());
         }
     }
-    for (column, cell) in pairs().filter(|(_, cell)| !cell.trim().is_empty()) {
-        if *column == Column::Id {
-            draft.set_id(cell.trim())?;
-        }
-    }
+    id?;
     for (column, cell) in columns.0.iter().zip(cells) {
         match column {
             Column::Url | Column::Id | Column::Extra(_) => {}
