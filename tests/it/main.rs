@@ -11,6 +11,7 @@ mod basics;
 mod exit_lists;
 mod exit_status;
 mod fail_closed;
+mod ids;
 mod list_fields;
 mod list_sources;
 mod secrets;
