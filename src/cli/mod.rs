@@ -26,6 +26,13 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use config::{Config, File};
 
+/// Shown under `--help`.
+const EXAMPLES: &str = "\
+Start here:
+  exitfetch demo                                     see it work, on this machine alone
+  exitfetch run --exits exits.txt --urls urls.txt    fetch
+  exitfetch run --help                               every setting of a run";
+
 /// Bulk fetcher for long URL lists through a fleet of proxies
 #[derive(Debug, Parser)]
 #[command(
@@ -34,7 +41,7 @@ use config::{Config, File};
     max_term_width = 100,
     args_override_self = true
 )]
-#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(subcommand_required = true, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -44,6 +51,7 @@ struct Cli {
 enum Command {
     /// Fetch a URL list through a list of exits
     #[command(after_help = run::EXAMPLES)]
+    #[command(override_usage = "exitfetch run --exits <FILE|URL|-> --urls <FILE|URL|-> [OPTIONS]")]
     Run(Box<args::RunArgs>),
     /// Show the main job on a loopback lab in this process
     Demo,

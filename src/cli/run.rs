@@ -22,16 +22,19 @@ use crate::store::{FailedBefore, OpenOptions, ResultsCopy, Store};
 
 /// Shown under `run --help`.
 pub(super) const EXAMPLES: &str = "\
+DUR: 10s, 1m30s, 250ms. SIZE: 200000, 1MB, 256MiB. R: a number per second, or /m, /h.
+
 Examples:
   exitfetch run --exits exits.txt --urls urls.txt --per-exit 3
   zcat urls.gz | exitfetch run --exits exits.txt --urls - --results - | jq .status
   exitfetch run --exits exits.txt --urls urls.csv --rate 30/m --out pages --dry-run
 
 Keep secrets out of the command line, where other users can see them: write exits and
-headers into files, or into exits.txt as ${VAR}.
+headers into files, or logins as ${VAR} into the exit list.
 
 Exit status: 0 all ok, 1 local failure, 2 usage, 3 some failed or refused, 4 no usable
-exit left, 5 --max-time reached, 130 or 143 interrupted, 141 reader of --results gone.";
+exit left, 5 --max-time reached, 130 or 143 interrupted, 141 reader of --results gone.
+The same command again resumes: what is ok is not fetched twice.";
 
 pub(super) fn run(args: RunArgs, config: Config, per_exit_given: bool) -> Result<Code, Stopped> {
     let clock = engine::start_clock();

@@ -21,7 +21,7 @@ const BREATHER: Duration = Duration::from_millis(100);
 
 impl Engine {
     /// An attempt's task has ended, one way or the other.
-    pub(super) fn land(&mut self, ended: Result<(Id, Landed), JoinError>) {
+    pub(super) fn land(&mut self, ended: Result<(Id, Box<Landed>), JoinError>) {
         let now = self.clock.now();
         let (id, landed) = match ended {
             Ok((id, landed)) => (id, Some(landed)),
@@ -36,7 +36,7 @@ impl Engine {
             return;
         };
         match landed {
-            Some(landed) => self.judge(flight, landed, now),
+            Some(landed) => self.judge(flight, *landed, now),
             None => self.cut_short(flight, now),
         }
     }

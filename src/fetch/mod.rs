@@ -43,7 +43,6 @@ use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue};
-use rustls::ClientConfig;
 
 use crate::model::{Attempt, Clock, Exit};
 
@@ -52,7 +51,7 @@ use dial::{Address, Addresses};
 use exchange::Terms;
 use path::{Path, Running};
 use request::{Outgoing, Templates};
-use tls::Sessions;
+use tls::{Sessions, Tls};
 
 pub use conn::Conn;
 pub use conns::{ConnRule, Conns, Seat};
@@ -121,7 +120,7 @@ struct Inner {
     coding: Coding,
     templates: Templates,
     user_agent: Option<HeaderValue>,
-    tls: ClientConfig,
+    tls: Tls,
     exits: Arc<[Exit]>,
     vias: Box<[Via]>,
     clock: Clock,
@@ -159,7 +158,7 @@ impl Fetcher {
         Ok(Fetcher(Arc::new(Inner {
             templates: Templates::new(&options)?,
             user_agent,
-            tls: options.tls.config()?,
+            tls: Tls::new(options.tls)?,
             limits: options.limits,
             tunnel: options.tunnel_http,
             coding: options.coding,
