@@ -12,7 +12,7 @@ use super::descriptors::{self, Room};
 use super::fleet::{Fleet, FleetConfig, PerExit};
 use super::values::Span;
 use super::{Code, Stopped, dry_run, logging, settings, stdout};
-use crate::engine::{self, End, Ended, Plan};
+use crate::engine::{self, End, Ended, Plan, Signals};
 use crate::fetch::{Conns, Fetcher};
 use crate::input::{ListSource, Urls, exits, urls};
 use crate::model::Clock;
@@ -102,7 +102,11 @@ impl Job {
         }
         let list = url_list.to_string();
         let mut urls = urls::spawn(url_list, self.args.urls_format).map_err(Stopped::local)?;
-        let max_time = self.begin(&mut urls).await.map_err(Stopped::usage)?;
+        let mut signals = Signals::catch().map_err(Stopped::local)?;
+        let max_time = tokio::select! {
+            max_time = self.begin(&mut urls) => max_time.map_err(Stopped::usage)?,
+            ended = signals.next() => return Err(ended_before(&ended)),
+        };
         if self.args.dry_run {
             return dry_run::show(urls, &list, &rules, &fleet).await;
         }
@@ -119,8 +123,9 @@ impl Job {
             copy,
             max_time,
             progress,
+            signals,
         });
-        let end = engine::run(plan).await.map_err(Stopped::local)?;
+        let end = engine::run(plan).await;
         self.conclude(end)
     }
 
@@ -244,6 +249,7 @@ impl Job {
             copy: parts.copy,
             max_time: parts.max_time,
             progress: parts.progress,
+            signals: parts.signals,
         }
     }
 
@@ -290,18 +296,33 @@ struct Parts {
     copy: Option<ResultsCopy>,
     max_time: Option<Duration>,
     progress: Progress,
+    signals: Signals,
+}
+
+/// A signal came before the list's first entry.
+fn ended_before(ended: &Ended) -> Stopped {
+    Stopped {
+        code: code_of(ended),
+        error: anyhow!("stopped before the first URL of the list came; nothing was sent"),
+    }
 }
 
 fn code(ended: &Ended, summary: &Summary) -> Code {
     let totals = &summary.totals;
+    match code_of(ended) {
+        Code::Ok if totals.failed + totals.refused > 0 => Code::SomeFailed,
+        code => code,
+    }
+}
+
+fn code_of(ended: &Ended) -> Code {
     match ended {
+        Ended::Complete => Code::Ok,
         Ended::Local(_) => Code::Local,
         Ended::NoExit => Code::NoExit,
         Ended::OutOfTime => Code::OutOfTime,
         Ended::Interrupted => Code::Interrupted,
         Ended::Terminated => Code::Terminated,
         Ended::ReaderGone => Code::ReaderGone,
-        Ended::Complete if totals.failed + totals.refused > 0 => Code::SomeFailed,
-        Ended::Complete => Code::Ok,
     }
 }
