@@ -144,6 +144,7 @@ pub struct RunArgs {
         short = 'H',
         long = "header",
         value_name = "NAME: VALUE",
+        value_parser = values::HeaderParser,
         help_heading = "Requests"
     )]
     pub header: Vec<Header>,

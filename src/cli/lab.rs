@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::values::Span;
 use super::{Code, Stopped, stdout};
+use crate::engine::Signals;
 use crate::lab::{Behaviour, ExitConfig, Lab, LabConfig};
 use crate::model::Scheme;
 
@@ -99,8 +99,7 @@ pub(super) fn lab(args: LabArgs) -> Result<Code, Stopped> {
 }
 
 async fn serve(args: LabArgs) -> Result<Code, Stopped> {
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Stopped::local)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(Stopped::local)?;
+    let mut signals = Signals::catch().map_err(Stopped::local)?;
     let lab = Lab::start(args.config()).await.map_err(Stopped::local)?;
     lab.write(&args.write).map_err(Stopped::local)?;
     let text = format!(
@@ -116,9 +115,6 @@ async fn serve(args: LabArgs) -> Result<Code, Stopped> {
         lab.origin_https(),
     );
     stdout::print(&text).map_err(Stopped::local)?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    signals.next().await;
     Ok(Code::Ok)
 }

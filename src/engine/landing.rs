@@ -195,6 +195,7 @@ impl Engine {
                     "line {line} has the same id for another request: give each its own"
                 ),
                 id: job.id,
+                extra: job.extra,
             }),
         }
     }

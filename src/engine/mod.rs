@@ -19,7 +19,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Sleep, sleep_until};
 
@@ -32,7 +31,7 @@ use crate::store::{ResultsCopy, Store};
 use flight::{Ground, Landed};
 use stop::Stop;
 
-pub use stop::Ended;
+pub use stop::{Ended, Signals};
 
 /// Time between two looks at idle sockets and progress.
 const TICK: Duration = Duration::from_millis(200);
@@ -67,6 +66,8 @@ pub struct Plan {
     pub max_time: Option<Duration>,
     /// Where to show how it goes.
     pub progress: Progress,
+    /// What may end it early.
+    pub signals: Signals,
 }
 
 /// How a run ended.
@@ -88,15 +89,10 @@ pub fn start_clock() -> Clock {
 }
 
 /// Runs `plan` to its end; every record is in the journal when it returns.
-///
-/// # Errors
-/// The signal handlers cannot be set. Everything later is told by [`End::ended`].
-pub async fn run(plan: Plan) -> anyhow::Result<End> {
-    let interrupt = signal(SignalKind::interrupt())?;
-    let terminate = signal(SignalKind::terminate())?;
+pub async fn run(plan: Plan) -> End {
     let mut engine = Engine::new(plan);
-    engine.work(interrupt, terminate).await;
-    Ok(engine.end().await)
+    engine.work().await;
+    engine.end().await
 }
 
 struct Engine {
@@ -120,6 +116,7 @@ struct Engine {
     copy: Option<ResultsCopy>,
     tally: Tally,
     progress: Progress,
+    signals: Signals,
     max_time: Option<Time>,
     stop: Stop,
     /// When idle sockets and progress are looked at next.
@@ -160,6 +157,7 @@ impl Engine {
             store: plan.store,
             copy: plan.copy,
             progress: plan.progress,
+            signals: plan.signals,
             max_time: plan.max_time.map(|span| started + span),
             stop: Stop::default(),
             next_tick: started,
@@ -168,7 +166,7 @@ impl Engine {
     }
 
     /// The loop.
-    async fn work(&mut self, mut interrupt: Signal, mut terminate: Signal) {
+    async fn work(&mut self) {
         let mut timer = Box::pin(sleep_until(self.clock.instant(self.started).into()));
         loop {
             let wake = self.start_what_can();
@@ -179,8 +177,7 @@ impl Engine {
             self.set(&mut timer, wake);
             let reads = !self.list_read && !self.stop.is_asked() && self.scheduler.wants_more();
             tokio::select! {
-                _ = interrupt.recv() => self.stop.ask(Ended::Interrupted, self.clock.now()),
-                _ = terminate.recv() => self.stop.ask(Ended::Terminated, self.clock.now()),
+                ended = self.signals.next() => self.stop.ask(ended, self.clock.now()),
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.land(ended);
                     while let Some(ended) = self.tasks.try_join_next_with_id() {

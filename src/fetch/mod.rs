@@ -39,6 +39,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue};
@@ -149,7 +150,10 @@ impl Fetcher {
         let vias = vias.collect::<anyhow::Result<_>>()?;
         let user_agent = match options.user_agent.as_str() {
             "" => None,
-            value => Some(HeaderValue::try_from(value)?),
+            value => Some(
+                HeaderValue::try_from(value)
+                    .context("the user agent holds characters that no header can")?,
+            ),
         };
         Ok(Fetcher(Arc::new(Inner {
             templates: Templates::new(&options)?,
