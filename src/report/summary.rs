@@ -138,7 +138,8 @@ pub struct ExitRow {
     pub ttfb_p95_ms: Option<f64>,
     /// `healthy`, `limited`, `ejected`, `probation` or `evicted`.
     pub state: &'static str,
-    /// Why it is not healthy and the last error; that also where none of its attempts was good.
+    /// Why it is not healthy; the last error where no reason was given, also where none of
+    /// its attempts was good.
     pub reason: Option<String>,
     /// What health left of the cap at the end.
     pub cap_now: u32,
@@ -279,11 +280,8 @@ fn exit_facts(exit: &ExitTally, end: ExitEnd) -> ExitFacts {
     let text = |part: &Option<std::sync::Arc<str>>| part.as_deref().map(str::to_owned);
     let unwell = end.state != "healthy" || (end.ok == 0 && end.faults > 0);
     let last_error = end.last_error.map(one_line);
-    let reason = match (end.reason.map(one_line), &last_error) {
-        (Some(reason), Some(error)) if unwell => Some(format!("{reason}; last: {error}")),
-        (None, Some(error)) if unwell => Some(error.clone()),
-        (reason, _) => reason,
-    };
+    let reason = end.reason.map(one_line);
+    let reason = reason.or_else(|| last_error.clone().filter(|_| unwell));
     ExitFacts {
         row: ExitRow {
             id: exit.id.to_string(),

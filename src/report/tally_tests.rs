@@ -150,7 +150,7 @@ fn attempts_count_for_their_exit_and_records_for_the_entries() {
 }
 
 #[test]
-fn the_last_error_is_among_the_reasons_only_where_the_exit_is_unwell() {
+fn a_reason_falls_back_to_the_last_error_only_where_the_exit_is_unwell() {
     let end = |state, reason: Option<&str>| ExitEnd {
         state,
         reason: reason.map(str::to_owned),
@@ -176,7 +176,7 @@ fn the_last_error_is_among_the_reasons_only_where_the_exit_is_unwell() {
         [
             None,
             Some("connection refused"),
-            Some("credentials refused (407); last: connection refused")
+            Some("credentials refused (407)")
         ]
     );
     assert!(
