@@ -1,4 +1,4 @@
-//! Exit statuses, and that the four fates of entries add up; few descriptors.
+//! How entries end: their four fates add up, whatever ends first; few descriptors.
 
 use exitfetch::lab::{ExitConfig, LabConfig};
 use exitfetch::model::Outcome;
@@ -46,27 +46,6 @@ fn one_that_failed_decides_the_status_whenever_it_ended() {
     run(&world, good, &[], 0);
 }
 
-/// E08: an empty list is done, and it is said.
-#[test]
-fn an_empty_list_is_done() {
-    for list in ["", "\n\n", "# nothing\n", "\u{feff}", "\r\n"] {
-        let world = world();
-        let run = run(&world, list, &[], 0);
-        assert!(run.stderr.contains("empty"), "{}", run.stderr);
-        assert_eq!(totals(&world), [0; 5]);
-        assert_eq!(world.exits_csv().len(), 2);
-    }
-}
-
-/// E08: a line that cannot be used is a record and a status.
-#[test]
-fn a_refused_line_is_counted() {
-    let world = world();
-    let run = run(&world, "not a url\nhttp://o.test/ok/1\n", &[], 3);
-    assert_eq!(run.line(1).outcome, Outcome::Refused);
-    assert_eq!(totals(&world), [2, 1, 0, 1, 0]);
-}
-
 /// E08: a status that is accepted is ok and stored, one that is not is failed and not stored.
 #[test]
 fn accepted_statuses_are_stored_and_others_are_not() {
@@ -86,58 +65,6 @@ fn accepted_statuses_are_stored_and_others_are_not() {
     assert_eq!(run.line(2).status, Some(410));
     assert_eq!(run.line(2).file, None);
     assert_eq!(world.stored().len(), 2);
-}
-
-/// E08: usage errors: 2, no request, no output directory, one line that names what is wrong.
-#[test]
-fn a_usage_error_sends_nothing_and_makes_no_directory() {
-    let world = world();
-    world.urls(["http://o.test/ok/1"]);
-    world.write("bad.toml", "[run]\nper_exits = 3\n");
-    world.write("worse.toml", "[run\n");
-    let run = |words: &[&str]| {
-        let words = [&["run"][..], words].concat();
-        let run = world.finish(world.exitfetch(&words));
-        assert_eq!(run.status, Some(2), "{words:?}: {}", run.stderr);
-        run
-    };
-    let lists = ["--exits", "exits.txt", "--urls", "urls.txt"];
-    for (words, named) in [
-        (
-            &["--exits", "exits.txt", "--urls", "none.txt"][..],
-            "none.txt",
-        ),
-        (&["--exits", "none.txt", "--urls", "urls.txt"], "none.txt"),
-        (&["--exits", "exits.txt"], "--urls"),
-        (&["--urls", "urls.txt"], "--exits"),
-        (&["--exits", "-", "--urls", "-"], "standard input"),
-    ] {
-        let run = run(words);
-        assert!(run.stderr.contains(named), "{words:?}: {}", run.stderr);
-    }
-    for (words, named) in [
-        (&["--no-such-flag"][..], "--no-such-flag"),
-        (&["--config", "bad.toml"], "per_exits"),
-        (&["--config", "worse.toml"], "worse.toml"),
-        (&["--config", "none.toml"], "none.toml"),
-        (&["--rate", "0"], "--rate"),
-        (&["--rate", "-1"], "--rate"),
-        (&["--rate", "NaN"], "--rate"),
-        (&["--per-exit", "0"], "--per-exit"),
-        (&["--accept", "2xx-"], "--accept"),
-        (&["--max-time", "soon"], "--max-time"),
-        (&["--cacert", "none.pem"], "none.pem"),
-        (&["--cacert", "urls.txt"], "urls.txt"),
-        (&["-H", "no colon"], "no colon"),
-        (&["--name-template", "{nothing}"], "--name-template"),
-        (&["--name-template", "../{id}"], "--name-template"),
-        (&["surplus"], "surplus"),
-    ] {
-        let run = run(&[&lists[..], words].concat());
-        assert!(run.stderr.contains(named), "{words:?}: {}", run.stderr);
-    }
-    assert_eq!(world.lab.origin_stats().requests, 0);
-    assert!(!world.out().exists());
 }
 
 /// A soft limit of 64 open files is enough for any list, and so is a hard one: less goes on at once.
