@@ -121,6 +121,15 @@ impl Site {
         if at > now { Wish::At(at) } else { Wish::Start }
     }
 
+    /// Jobs that wait for nothing but an exit: one where the rate lets one at a time go.
+    pub(super) fn startable_jobs(&self) -> usize {
+        match self.place {
+            Place::Ready { .. } | Place::Misfit if self.budget.is_unlimited() => self.queue.ripe(),
+            Place::Ready { .. } | Place::Misfit => 1,
+            Place::Idle | Place::Delayed | Place::Parked | Place::Closed => 0,
+        }
+    }
+
     /// From when on the origin could be asked, were there a job.
     pub(super) fn open_at(&self) -> Time {
         self.budget.ready_at().max(self.breaker.paused_until())

@@ -212,18 +212,20 @@ fn a_status_that_two_exits_give_is_the_origins() {
 
 #[test]
 fn what_two_exits_fail_alike_is_charged_to_the_origin() {
-    let mut world = World::new(rules(), &[4; 6], |_, work, _| match work.job.line {
-        // One page of a good origin never answers.
+    let mut world = World::new(rules(), &[4; 6], |_, work, _| match work.job.line % 100 {
+        // Some pages of a good origin never answer.
         0 => (secs(1.0), fault(Phase::Head, FaultKind::Timeout)),
         _ => (secs(0.05), answer(200)),
     });
-    world.push(0..400, "http://o.test/");
+    world.push(0..2000, "http://o.test/");
     world.run(Time::NEVER);
-    assert_eq!(world.ok(), 399);
+    assert_eq!(world.ok(), 1980);
+    let failed = world.begun.iter().filter(|begun| begun.line % 100 == 0);
+    assert!(failed.count() > 50);
     let faults: u64 = (0..6).map(|exit| world.exit(exit).faults).sum();
     assert!(
-        faults <= 1,
-        "only the last one still carries its charge: {faults}"
+        faults <= 20,
+        "only the last of each page may carry one: {faults}"
     );
 }
 
