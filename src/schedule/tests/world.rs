@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use url::Url;
 
 use crate::model::{
-    Attempt, Codes, ErrorKind, Failure, Fault, FaultKind, Head, Job, Phase, PhaseTimes, Route, Time,
+    Attempt, Codes, Failure, Fault, FaultKind, Head, Job, Phase, PhaseTimes, Route, Time,
 };
 
 use super::super::*;
@@ -239,13 +239,6 @@ impl World {
         match &self.ends[&line] {
             End::Failed(failure) => failure,
             End::Ok => panic!("{line} is ok"),
-        }
-    }
-
-    pub fn failure_kind(&self, line: u64) -> Option<ErrorKind> {
-        match &self.ends[&line] {
-            End::Failed(failure) => Some(failure.kind),
-            End::Ok => None,
         }
     }
 
