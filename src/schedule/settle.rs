@@ -11,7 +11,6 @@ use crate::model::{Attempt, Blame, ErrorKind, Failure, Phase, Route, Time};
 use super::Scheduler;
 use super::blame::TlsSeen;
 use super::blame::{self, Echo, ExitSign, Judgement, OriginSign, Others, Retry, Seen, Symptom};
-use super::frontier::Place;
 use super::health::{Proven, Span};
 use super::redirect;
 use super::retry::{Decision, Repeat, Wish};
@@ -156,11 +155,7 @@ impl Scheduler {
     /// Slot and place at the origin are free again.
     fn land(&mut self, lease: &Lease, now: Time) {
         self.exits.release(lease.exit);
-        let site = self.frontier.site_mut(lease.site);
-        site.in_flight -= 1;
-        if site.place == Place::Parked {
-            site.room_since = now;
-        }
+        self.frontier.site_mut(lease.site).landed(lease, now);
     }
 
     fn conclude(&mut self, ended: &Ended<'_>, asked: Asked, mut work: Box<Work>) -> Verdict {
@@ -234,7 +229,7 @@ impl Scheduler {
             };
             return Verdict::Failed(work, failure);
         }
-        work.since = ended.span.now;
+        work.back_off(Duration::ZERO, ended.span.now);
         self.frontier.file(ended.lease.site, work, ended.span.now);
         Verdict::Again
     }
@@ -259,7 +254,7 @@ impl Scheduler {
         let site = self.frontier.site_mut(ended.lease.site);
         match work.tries.decide(wish, &mut site.retries, &mut self.rng) {
             Decision::After(delay) => {
-                work.since = now + delay;
+                work.back_off(delay, now);
                 self.frontier.file(ended.lease.site, work, now);
                 Verdict::Again
             }
@@ -293,7 +288,7 @@ impl Scheduler {
         if work.mishaps >= MISHAPS_MOST {
             return Verdict::Failed(work, failure);
         }
-        work.since = now + MISHAP_WAIT.saturating_mul(1 << work.mishaps);
+        work.back_off(MISHAP_WAIT.saturating_mul(1 << work.mishaps), now);
         self.frontier.file(lease.site, work, now);
         Verdict::Again
     }
