@@ -4,4 +4,16 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod basics;
+mod broken_bodies;
+mod caps;
+mod deadlines;
+mod fleet;
+mod identities;
+mod memory;
+mod proxies;
+mod real_proxies;
+mod redirects;
+mod requests;
+mod stalled;
+mod throttled;
 mod world;
