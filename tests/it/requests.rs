@@ -31,7 +31,7 @@ fn tunnel_asks_for_a_tunnel_for_http_too() {
         for (flags, tunnels) in [(&[][..], false), (&["--tunnel"][..], true)] {
             let world = World::new(LabConfig::alike(1, &exit()).logging(100));
             world.urls((0..6).map(|n| format!("http://o{}.test/ok/100/{n}", n % 2)));
-            let args = [&["--rate", "unlimited"], flags].concat();
+            let args = [&["--rate", "unlimited", "--cacert", "lab-ca.pem"], flags].concat();
             world.run(&args).expect(0);
             let socks = world.exit(0).stats().scheme == "socks5";
             assert!(

@@ -32,6 +32,8 @@ fn every_place_comes_back_from_timeouts_in_dial_handshake_head_and_body() {
             "500ms",
             "--retries",
             "3",
+            "--origin-patience",
+            "5s",
             "--cacert",
             "lab-ca.pem",
         ])
@@ -91,6 +93,8 @@ fn a_silent_site_leaves_room(exit: &ExitConfig, scheme: &str) {
             "1500ms",
             "--retries",
             "0",
+            "--origin-patience",
+            "8s",
             "--cacert",
             "lab-ca.pem",
         ])
