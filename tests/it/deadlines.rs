@@ -129,8 +129,16 @@ fn exits_silent_in_dial_handshake_or_answer_have_the_faults() {
 
 /// D10.
 fn only_http_is_an_answer(exit: &ExitConfig, scheme: &str) {
-    let world = World::new(LabConfig::alike(1, exit));
-    let args = ["--rate", "unlimited", "--cacert", "lab-ca.pem", "--fresh"];
+    let world = World::new(LabConfig::alike(2, exit));
+    let args = [
+        "--rate",
+        "unlimited",
+        "--retries",
+        "1",
+        "--cacert",
+        "lab-ca.pem",
+        "--fresh",
+    ];
     world.urls([format!("{scheme}://o.test/ok/1000")]);
     let (_, ordinary) = watched(&world, &args);
     world.urls([

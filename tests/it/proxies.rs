@@ -21,14 +21,17 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// squid: http and CONNECT. It counts nothing and keeps nothing.
-    pub fn squid() -> Option<Proxy> {
+    /// squid: http and CONNECT. It keeps nothing and refuses whoever has more than `most`
+    /// sockets open.
+    pub fn squid(most: u32) -> Option<Proxy> {
         start("squid", |dir, port, program| {
             let config = write(
                 dir,
                 "squid.conf",
                 &format!(
                     "http_port 127.0.0.1:{port}\n\
+                     acl crowd maxconn {most}\n\
+                     http_access deny crowd\n\
                      http_access allow all\n\
                      cache deny all\n\
                      cache_mem 8 MB\n\

@@ -67,12 +67,12 @@ fn socks5(proxy: &Proxy) -> String {
 
 #[test]
 fn squid_serves_http_and_tunnels() {
-    two_hundred_jobs(Proxy::squid(), http, &[]);
+    two_hundred_jobs(Proxy::squid(PER_EXIT), http, &[]);
 }
 
 #[test]
 fn squid_serves_http_in_tunnels() {
-    two_hundred_jobs(Proxy::squid(), http, &["--tunnel"]);
+    two_hundred_jobs(Proxy::squid(PER_EXIT), http, &["--tunnel"]);
 }
 
 #[test]

@@ -144,7 +144,8 @@ fn targets_may_be_addresses_of_either_family() {
 /// An exit listed by an IPv6 address: a forwarder on `[::1]` in front of the lab's exit.
 #[test]
 fn an_exit_may_be_listed_by_an_ipv6_address() {
-    for exit in EXITS {
+    // The certificate of the lab's https exits is for 127.0.0.1 alone.
+    for exit in [ExitConfig::http, ExitConfig::socks5] {
         let world = World::new(LabConfig::alike(1, &exit().login("us", "pa")));
         let Ok(listener) = world.runtime.block_on(TcpListener::bind("[::1]:0")) else {
             eprintln!("no IPv6 on this machine: left out");

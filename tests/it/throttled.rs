@@ -115,11 +115,11 @@ fn an_enormous_pause_does_not_overflow_and_holds_up_nobody_else() {
 fn a_429_slows_its_site_for_all_jobs_and_nobody_else() {
     for exit in [ExitConfig::http()] {
         let world = World::new(LabConfig::alike(2, &exit).logging(10_000));
-        let limited = (0..60).map(|n| format!("http://slow.test/rate-limited/3/{n}"));
+        let limited = (0..60).map(|n| format!("http://slow.test/rate-limited/8/{n}"));
         let healthy = (0..40).map(|n| format!("http://b.test/ok/100/{n}"));
         world.urls(limited.chain(healthy));
         let run = world
-            .run(&["--per-exit", "10", "--rate", "50", "--retries", "4"])
+            .run(&["--per-exit", "10", "--rate", "20", "--retries", "4"])
             .expect(0);
         assert_eq!(run.count(Outcome::Ok), 100);
         let stats = world.lab.origin_stats();
@@ -150,13 +150,13 @@ fn a_429_slows_its_site_for_all_jobs_and_nobody_else() {
     }
 }
 
-/// How many of the requests since `from` a limit of three a second turned away, and of how many.
+/// How many of the requests since `from` a limit of eight a second turned away, and of how many.
 fn refused_since(at: &[u64], from: u64) -> (usize, usize) {
     let mut admitted: Vec<u64> = Vec::new();
     let mut refused = 0;
     for &now in at {
         let window = admitted.iter().filter(|&&then| then + 1_000_000_000 > now);
-        if window.count() < 3 {
+        if window.count() < 8 {
             admitted.push(now);
         } else if now >= from {
             refused += 1;
