@@ -107,7 +107,7 @@ struct Engine {
     scheduler: Scheduler,
     conns: Conns,
     ground: Arc<Ground>,
-    tasks: JoinSet<Landed>,
+    tasks: JoinSet<Box<Landed>>,
     /// What each task holds; a task that dies returns nothing itself.
     flights: HashMap<Id, Flight>,
     urls: Urls,
@@ -122,6 +122,8 @@ struct Engine {
     progress: Progress,
     max_time: Option<Time>,
     stop: Stop,
+    /// When idle sockets and progress are looked at next.
+    next_tick: Time,
     /// Nothing starts before: this machine had no descriptor or port to spare.
     resume_at: Time,
 }
@@ -160,6 +162,7 @@ impl Engine {
             progress: plan.progress,
             max_time: plan.max_time.map(|span| started + span),
             stop: Stop::default(),
+            next_tick: started,
             resume_at: Time::ZERO,
         }
     }
@@ -269,7 +272,7 @@ impl Engine {
     }
 
     fn set(&self, timer: &mut Pin<Box<Sleep>>, wake: Option<Time>) {
-        let tick = self.clock.now() + TICK;
+        let tick = self.next_tick;
         let wake = [wake, self.stop.deadline(), self.max_time_left(), Some(tick)];
         let wake = wake.into_iter().flatten().min().unwrap_or(tick);
         let instant = self.clock.instant(wake).into();
@@ -285,10 +288,14 @@ impl Engine {
     /// What time alone brings.
     fn tick(&mut self) {
         let now = self.clock.now();
-        self.conns.expire(now);
         if self.max_time_left().is_some_and(|end| now >= end) {
             self.stop.ask(Ended::OutOfTime, now);
         }
+        if now < self.next_tick {
+            return;
+        }
+        self.next_tick = now + TICK;
+        self.conns.expire(now);
         self.progress.update(&self.snapshot(now));
     }
 }

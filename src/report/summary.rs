@@ -179,7 +179,7 @@ impl Summary {
             stopped: end.stopped,
             never_above_cap: false,
             failures,
-            hint: hint(&spent, &origins),
+            hint: hint(&spent, &origins).filter(|_| tally.counts.attempts > 0),
             origins,
             time: spent.shares(),
             groups,
