@@ -118,7 +118,7 @@ impl Scheduler {
     /// Takes the request out of the budget and the slot from the exit, in one step.
     fn dispatch(&mut self, index: SiteIx, mut work: Box<Work>, exit: ExitIx, now: Time) -> Start {
         let site = self.frontier.site_mut(index);
-        work.book_wait(site.startable_since(), now);
+        site.book_wait(&mut work, now);
         let charge = site.budget.dispatch(now);
         let trial = site.started();
         site.warm.remove(exit);

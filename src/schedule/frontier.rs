@@ -117,9 +117,10 @@ impl Frontier {
     }
 
     /// Files a job under its origin.
-    pub(super) fn file(&mut self, site: SiteIx, work: Box<Work>, now: Time) {
+    pub(super) fn file(&mut self, site: SiteIx, mut work: Box<Work>, now: Time) {
         self.jobs += 1;
         self.bytes += work.size();
+        work.lack_before = self.sites[site.index()].exit_lack;
         self.sites[site.index()].queue.push(work, now);
         self.settle(site, now);
     }

@@ -19,6 +19,7 @@ use super::retry::RetryBudget;
 use super::split::Counter;
 use super::steps::Lease;
 use super::warm::Warm;
+use super::work::Work;
 
 /// An origin that failed is remembered this long without jobs: evidence ages out by then.
 const REMEMBERED: Duration = Duration::from_secs(60);
@@ -69,6 +70,8 @@ pub(super) struct Site {
     pub(super) misfit_since: Option<Time>,
     /// When an attempt's end last made room below the in-flight bound.
     pub(super) room_since: Time,
+    /// How long in all only an exit was missing for its next job.
+    pub(super) exit_lack: Duration,
     pub(super) closed: Option<Closed>,
     /// The origin asked for a wait beyond `--max-pause`: no job waits for it before this.
     shut_until: Time,
@@ -96,6 +99,7 @@ impl Site {
             startable: 0,
             misfit_since: None,
             room_since: Time::ZERO,
+            exit_lack: Duration::ZERO,
             closed: None,
             shut_until: Time::ZERO,
             faulted_at: None,
@@ -139,9 +143,12 @@ impl Site {
         self.budget.ready_at().max(self.breaker.paused_until())
     }
 
-    /// From when on only an exit was missing for the job that starts now.
-    pub(super) fn startable_since(&self) -> Time {
-        self.open_at().max(self.room_since)
+    /// Books the wait of the job that starts now. A job behind others waited for an exit as
+    /// long as they did: the budget would have let them go before it.
+    pub(super) fn book_wait(&mut self, work: &mut Work, now: Time) {
+        let startable = self.open_at().max(self.room_since).max(work.since);
+        self.exit_lack += now - startable;
+        work.book_wait(self.exit_lack - work.lack_before, now);
     }
 
     /// The breaker is open and its trial under way. Attempts from before it opened do not

@@ -99,6 +99,8 @@ pub struct Work {
     pub(super) waited: Waited,
     /// Since when it waits, or when its back-off ends.
     pub(super) since: Time,
+    /// What its origin had lacked exits for when it was filed there.
+    pub(super) lack_before: Duration,
 }
 
 impl Work {
@@ -115,6 +117,7 @@ impl Work {
             last: None,
             waited: Waited::default(),
             since: now,
+            lack_before: Duration::ZERO,
         })
     }
 
@@ -208,11 +211,12 @@ impl Work {
         self.waited.budget += delay;
     }
 
-    /// Books the time since `since`: up to `ready` it was the budget's, after it an exit's.
-    pub(super) fn book_wait(&mut self, ready: Time, now: Time) {
-        let ready = ready.max(self.since).min(now);
-        self.waited.budget += ready - self.since;
-        self.waited.exit += now - ready;
+    /// Books the time since `since`: of it `lack` was an exit's, the rest the budget's.
+    pub(super) fn book_wait(&mut self, lack: Duration, now: Time) {
+        let wait = now - self.since;
+        let exit = lack.min(wait);
+        self.waited.budget += wait - exit;
+        self.waited.exit += exit;
     }
 
     /// A redirect leads on: a new request, with all exits to choose from.

@@ -375,3 +375,27 @@ fn where_a_job_waited_is_told_apart() {
     assert_eq!(waited.exit, Duration::from_secs(2));
     let _ = scheduler.abandon(second.lease, second.work, now);
 }
+
+#[test]
+fn a_job_behind_others_of_its_origin_waits_for_an_exit_as_long_as_they_do() {
+    for rate in [None, Some(1.0)] {
+        let rules = Rules { rate, ..rules() };
+        let mut scheduler = Scheduler::new(rules, &seats(&[1]), &[]);
+        (0..4).for_each(|n| scheduler.push(job(n, "http://a.test/"), Time::ZERO));
+        // One exit that takes 3 s for each: the last job starts at 9 s.
+        let mut last = None;
+        for n in 0..4 {
+            let now = Time::from_secs(3 * n);
+            let Next::Start(start) = scheduler.next(now) else {
+                panic!("it can start");
+            };
+            last = Some(start.work.waited());
+            let end = Time::from_secs(3 * n + 3);
+            let _ = scheduler.finish(start.lease, start.work, &answer(200), end);
+        }
+        let waited = last.unwrap();
+        let budget = Duration::from_secs(if rate.is_some() { 3 } else { 0 });
+        assert_eq!(waited.budget, budget, "{rate:?}");
+        assert_eq!(waited.exit, Duration::from_secs(9) - budget, "{rate:?}");
+    }
+}
