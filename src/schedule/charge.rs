@@ -125,6 +125,8 @@ impl Scheduler {
                 } else {
                     Over::Plain
                 };
+                // Given up too early: what still waits is tried again.
+                site.closed.take_if(|closed| *closed == Closed::Dead);
                 site.record.good();
                 site.breaker.good();
                 site.budget.clean_answer(now);

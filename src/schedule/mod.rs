@@ -11,7 +11,7 @@
 //! Invariants: budget and lease are taken together in one step inside `next` (4), so a waiting
 //! job holds nothing but memory; and after a step no origin that may be asked stands beside
 //! a free exit that its jobs may take (5). A job that failed at every exit that is free waits
-//! for another one that is in use, for [`dispatch`]'s patience at most.
+//! for another one that is in use, for ten seconds at most (`dispatch`).
 //!
 //! Parts: `dispatch` (what starts) over `frontier` (origins by place: `site`, `queue`,
 //! `budget`) and `exits` (`pool` for load, `fleet` for health); `settle` and `charge` (what an

@@ -234,7 +234,7 @@ impl Scheduler {
             };
             return Verdict::Failed(work, failure);
         }
-        work.since = ended.span.now;
+        work.back_off(Duration::ZERO, ended.span.now);
         self.frontier.file(ended.lease.site, work, ended.span.now);
         Verdict::Again
     }
@@ -259,7 +259,7 @@ impl Scheduler {
         let site = self.frontier.site_mut(ended.lease.site);
         match work.tries.decide(wish, &mut site.retries, &mut self.rng) {
             Decision::After(delay) => {
-                work.since = now + delay;
+                work.back_off(delay, now);
                 self.frontier.file(ended.lease.site, work, now);
                 Verdict::Again
             }
@@ -293,7 +293,7 @@ impl Scheduler {
         if work.mishaps >= MISHAPS_MOST {
             return Verdict::Failed(work, failure);
         }
-        work.since = now + MISHAP_WAIT.saturating_mul(1 << work.mishaps);
+        work.back_off(MISHAP_WAIT.saturating_mul(1 << work.mishaps), now);
         self.frontier.file(lease.site, work, now);
         Verdict::Again
     }

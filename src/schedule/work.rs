@@ -202,6 +202,12 @@ impl Work {
         &self.tried[self.request_from as usize..]
     }
 
+    /// It may not start for another `delay`; that is time waited for the origin.
+    pub(super) fn back_off(&mut self, delay: Duration, now: Time) {
+        self.since = now + delay;
+        self.waited.budget += delay;
+    }
+
     /// Books the time since `since`: up to `ready` it was the budget's, after it an exit's.
     pub(super) fn book_wait(&mut self, ready: Time, now: Time) {
         let ready = ready.max(self.since).min(now);

@@ -34,6 +34,25 @@ fn a_job_in_back_off_holds_neither_slot_nor_place() {
     assert_eq!(world.attempts[&0], 6);
 }
 
+#[test]
+fn back_off_is_booked_as_waiting_for_the_origin() {
+    let mut scheduler = Scheduler::new(rules(), &seats(&[1]), &[]);
+    scheduler.push(job(0, "http://a.test/"), Time::ZERO);
+    let Next::Start(first) = scheduler.next(Time::ZERO) else {
+        panic!("it can start");
+    };
+    let again = scheduler.finish(first.lease, first.work, &answer(500), Time::ZERO);
+    assert!(matches!(again, Verdict::Again));
+    let Next::At(due) = scheduler.next(Time::ZERO) else {
+        panic!("it backs off");
+    };
+    let Next::Start(second) = scheduler.next(due) else {
+        panic!("its back-off is over");
+    };
+    assert_eq!(second.work.waited().budget, due - Time::ZERO);
+    let _ = scheduler.abandon(second.lease, second.work, due);
+}
+
 /// Two exits of one slot each: one is held by origin c for `held` seconds, the other one fails
 /// the job of origin a and serves everybody else.
 fn one_held_one_tried(held: f64) -> World {

@@ -1,0 +1,140 @@
+//! What a decision of the scheduler costs, and that the fleet's size hardly matters.
+//!
+//! A steady state: three quarters of all slots are busy, every step ends one attempt at
+//! random and starts what can start. That is two decisions: an end and a start. Making jobs
+//! and filing them is left out of the time.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use exitfetch::model::{Attempt, Codes, Head, Job, PhaseTimes, Time};
+use exitfetch::schedule::{Next, Rules, Scheduler, Seat, Start, Verdict};
+use http::{HeaderMap, Method};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+use url::Url;
+
+const CEILING: u32 = 4;
+/// Between two ends: 50,000 attempts per second.
+const STEP: Duration = Duration::from_micros(20);
+
+struct Steady {
+    scheduler: Scheduler,
+    running: Vec<Start>,
+    urls: Vec<Url>,
+    rng: Xoshiro256PlusPlus,
+    now: Time,
+    line: u64,
+    answer: Attempt,
+}
+
+impl Steady {
+    fn new(exits: u32, origins: usize, rate: Option<f64>) -> Steady {
+        let seat = |index| Seat {
+            id: format!("exit-{index}").into(),
+            ceiling: CEILING,
+            group: None,
+            credentials: None,
+        };
+        let rules = Rules {
+            rate,
+            burst: 1,
+            per_origin: None,
+            max_in_flight: u32::MAX,
+            retries: 3,
+            max_redirects: 10,
+            max_pause: Duration::from_secs(900),
+            origin_patience: Duration::from_secs(120),
+            no_exit_timeout: Duration::from_secs(60),
+            accept: Codes::default(),
+            origins: HashMap::new(),
+            seed: 1,
+        };
+        let seats: Vec<Seat> = (0..exits).map(seat).collect();
+        let url = |index| Url::parse(&format!("http://o{index}.test/"));
+        let mut steady = Steady {
+            scheduler: Scheduler::new(rules, &seats, &[]),
+            running: Vec::new(),
+            urls: (0..origins).filter_map(|index| url(index).ok()).collect(),
+            rng: Xoshiro256PlusPlus::seed_from_u64(2),
+            now: Time::ZERO,
+            line: 0,
+            answer: Attempt {
+                phases: PhaseTimes {
+                    first_byte: Some(Duration::from_millis(80)),
+                    ..PhaseTimes::default()
+                },
+                head: Some(Head {
+                    status: 200,
+                    headers: HeaderMap::new(),
+                }),
+                ..Attempt::default()
+            },
+        };
+        let busy = exits as usize * CEILING as usize * 3 / 4;
+        while steady.running.len() < busy {
+            steady.push();
+            steady.start();
+            steady.now = steady.now + Duration::from_millis(1);
+        }
+        steady
+    }
+
+    fn push(&mut self) {
+        self.line += 1;
+        let url = &self.urls[self.rng.random_range(0..self.urls.len())];
+        let job = Job {
+            id: "1".into(),
+            id_given: false,
+            line: self.line,
+            method: Method::GET,
+            url: url.clone(),
+            listed: None,
+            authorization: None,
+            headers: None,
+            body: None,
+            extra: None,
+        };
+        self.scheduler.push(job, self.now);
+    }
+
+    fn start(&mut self) {
+        while let Next::Start(start) = self.scheduler.next(self.now) {
+            self.running.push(start);
+        }
+    }
+
+    fn step(&mut self) -> Verdict {
+        self.now = self.now + STEP;
+        let ended = self.rng.random_range(0..self.running.len());
+        let Start { lease, work, .. } = self.running.swap_remove(ended);
+        let verdict = self.scheduler.finish(lease, work, &self.answer, self.now);
+        self.start();
+        verdict
+    }
+}
+
+fn decisions(c: &mut Criterion) {
+    let mut group = c.benchmark_group("decision");
+    group.throughput(Throughput::Elements(2));
+    for (exits, origins) in [(100, 100), (100_000, 100_000)] {
+        // Twice what the steps ask for: every start waits a moment for its origin's budget.
+        let limited = 2.0 / STEP.as_secs_f64() / origins as f64;
+        for (name, rate) in [("unlimited", None), ("limited", Some(limited))] {
+            let steady = RefCell::new(Steady::new(exits, origins, rate));
+            group.bench_function(BenchmarkId::new(name, exits), |bench| {
+                bench.iter_batched(
+                    || steady.borrow_mut().push(),
+                    |()| steady.borrow_mut().step(),
+                    BatchSize::NumIterations(1000),
+                );
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, decisions);
+criterion_main!(benches);
