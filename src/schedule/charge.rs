@@ -202,19 +202,27 @@ impl Scheduler {
             let wait = reset.min(max_pause);
             site.budget.pause(wait, now, &mut self.rng);
         }
-        let until = site.budget.paused_until();
-        if until > before {
-            site.breaker.excuse(until - before);
-            // A storm of answers only makes a pause longer: that is no news.
-            if before == now {
-                let origin = site.origin.clone();
-                self.exits.note(Note::OriginPaused { origin, until });
-            }
-        }
+        self.excuse(ended, before);
         if throttled || (overloaded && wait.is_some()) {
             Asked::ToWait
         } else {
             Asked::Nothing
+        }
+    }
+
+    /// A pause that the origin asked for does not count against its patience; `before` is when
+    /// the one before would have ended, or now.
+    fn excuse(&mut self, ended: &Ended<'_>, before: Time) {
+        let site = self.frontier.site_mut(ended.lease.site);
+        let until = site.budget.paused_until();
+        if until <= before {
+            return;
+        }
+        site.breaker.excuse(until - before);
+        // A storm of answers only makes a pause longer: that is no news.
+        if before == ended.span.now {
+            let origin = site.origin.clone();
+            self.exits.note(Note::OriginPaused { origin, until });
         }
     }
 }

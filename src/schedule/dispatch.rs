@@ -120,9 +120,7 @@ impl Scheduler {
         let site = self.frontier.site_mut(index);
         work.book_wait(site.startable_since(), now);
         let charge = site.budget.dispatch(now);
-        site.retries.request();
-        site.in_flight += 1;
-        site.misfit_since = None;
+        let trial = site.started();
         site.warm.remove(exit);
         self.frontier.taken(index, &work, now);
         self.exits.lease(exit, now);
@@ -131,6 +129,7 @@ impl Scheduler {
                 exit,
                 site: index,
                 charge,
+                trial,
                 dispatched: now,
             },
             exit,

@@ -146,7 +146,7 @@ impl Frontier {
         };
         if wish == Wish::Start && self.sites[site.index()].place == same_rung {
             // It keeps its turn.
-            self.count_startable(site, true);
+            self.count_startable(site);
             return;
         }
         self.leave(site);
@@ -164,7 +164,7 @@ impl Frontier {
                 self.sites[site.index()].place = same_rung;
             }
         }
-        self.count_startable(site, wish == Wish::Start);
+        self.count_startable(site);
     }
 
     /// The origin whose turn it is.
@@ -177,6 +177,7 @@ impl Frontier {
         self.leave(site);
         self.enter_list(site, Place::Misfit);
         self.wakes.set(site.0, wake);
+        self.count_startable(site);
     }
 
     /// The misfit that waits longest.
@@ -277,13 +278,10 @@ impl Frontier {
         }
     }
 
-    fn count_startable(&mut self, site: SiteIx, ready: bool) {
+    /// Keeps the count of jobs that wait for an exit in step with the origin's place.
+    fn count_startable(&mut self, site: SiteIx) {
         let here = &mut self.sites[site.index()];
-        let now = match ready {
-            true if here.budget.is_unlimited() => here.queue.ripe(),
-            true => 1,
-            false => 0,
-        };
+        let now = here.startable_jobs();
         self.startable = self.startable + now - here.startable;
         here.startable = now;
     }
@@ -300,6 +298,7 @@ impl Frontier {
                 continue;
             }
             jobs += site.queue.len();
+            assert_eq!(site.startable, site.startable_jobs(), "{}", site.origin);
             startable += site.startable;
             misfits += u32::from(site.place == Place::Misfit);
             closed += u32::from(site.place == Place::Closed);

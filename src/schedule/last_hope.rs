@@ -174,6 +174,18 @@ mod tests {
     }
 
     #[test]
+    fn an_exit_that_had_failed_before_the_good_answer_has_to_fail_again() {
+        let mut hope = LastHope::new(2, PATIENCE);
+        let (mut a, mut b) = (Failed::default(), Failed::default());
+        (0..3).for_each(|_| hope.probe_failed(&mut a));
+        hope.good(secs(5));
+        (0..3).for_each(|_| hope.probe_failed(&mut b));
+        assert!(!hope.is_over(secs(6)));
+        (0..3).for_each(|_| hope.probe_failed(&mut a));
+        assert!(hope.is_over(secs(6)));
+    }
+
+    #[test]
     fn an_exit_that_is_evicted_after_its_probes_counts_once() {
         let mut hope = LastHope::new(2, PATIENCE);
         let mut exit = Failed::default();

@@ -247,13 +247,21 @@ mod tests {
     #[test]
     fn credentials_stay_behind_when_the_origin_is_left_and_do_not_come_back() {
         let mut work = work(Method::GET, "https://a.test/");
-        go(&mut work, 302, "/same").unwrap();
         assert!(work.authorization().is_some());
         go(&mut work, 302, "https://b.test/").unwrap();
         assert!(work.authorization().is_none() && work.left_origin());
         assert!(!work.headers().unwrap().contains_key(header::COOKIE));
         go(&mut work, 302, "https://a.test/back").unwrap();
+        go(&mut work, 302, "/again").unwrap();
         assert!(work.authorization().is_none());
+    }
+
+    #[test]
+    fn credentials_go_along_within_the_origin() {
+        let mut work = work(Method::GET, "https://a.test/");
+        go(&mut work, 302, "/same").unwrap();
+        assert!(work.authorization().is_some());
+        assert!(work.headers().unwrap().contains_key(header::COOKIE));
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::model::{Attempt, Blame, ErrorKind, Failure, Phase, Route, Time};
 use super::Scheduler;
 use super::blame::TlsSeen;
 use super::blame::{self, Echo, ExitSign, Judgement, OriginSign, Others, Retry, Seen, Symptom};
-use super::frontier::Place;
 use super::health::{Proven, Span};
 use super::redirect;
 use super::retry::{Decision, Repeat, Wish};
@@ -156,11 +155,7 @@ impl Scheduler {
     /// Slot and place at the origin are free again.
     fn land(&mut self, lease: &Lease, now: Time) {
         self.exits.release(lease.exit);
-        let site = self.frontier.site_mut(lease.site);
-        site.in_flight -= 1;
-        if site.place == Place::Parked {
-            site.room_since = now;
-        }
+        self.frontier.site_mut(lease.site).landed(lease, now);
     }
 
     fn conclude(&mut self, ended: &Ended<'_>, asked: Asked, mut work: Box<Work>) -> Verdict {

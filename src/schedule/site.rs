@@ -17,6 +17,7 @@ use super::pair::Pairs;
 use super::queue::Queue;
 use super::retry::RetryBudget;
 use super::split::Counter;
+use super::steps::Lease;
 use super::warm::Warm;
 
 /// An origin that failed is remembered this long without jobs: evidence ages out by then.
@@ -58,6 +59,8 @@ pub(super) struct Site {
     pub(super) record: Counter,
     pub(super) queue: Queue,
     pub(super) in_flight: u32,
+    /// Of them, those that were started to try whether the origin works again.
+    pub(super) trials: u32,
     /// Owned by the frontier.
     pub(super) place: Place,
     /// Owned by the frontier: jobs counted as waiting for an exit.
@@ -88,6 +91,7 @@ impl Site {
             record: Counter::default(),
             queue: Queue::default(),
             in_flight: 0,
+            trials: 0,
             place: Place::default(),
             startable: 0,
             misfit_since: None,
@@ -114,11 +118,20 @@ impl Site {
         if self.closed.is_some() || now < self.shut_until {
             return Wish::GiveUp;
         }
-        if self.in_flight >= self.bound() {
+        if self.in_flight >= self.budget.bound() || self.is_on_trial() {
             return Wish::Land;
         }
         let at = first.max(self.open_at());
         if at > now { Wish::At(at) } else { Wish::Start }
+    }
+
+    /// Jobs that wait for nothing but an exit: one where the rate lets one at a time go.
+    pub(super) fn startable_jobs(&self) -> usize {
+        match self.place {
+            Place::Ready { .. } | Place::Misfit if self.budget.is_unlimited() => self.queue.ripe(),
+            Place::Ready { .. } | Place::Misfit => 1,
+            Place::Idle | Place::Delayed | Place::Parked | Place::Closed => 0,
+        }
     }
 
     /// From when on the origin could be asked, were there a job.
@@ -131,9 +144,30 @@ impl Site {
         self.open_at().max(self.room_since)
     }
 
-    fn bound(&self) -> u32 {
-        let breaker = self.breaker.in_flight_bound().unwrap_or(u32::MAX);
-        self.budget.bound().min(breaker)
+    /// The breaker is open and its trial under way. Attempts from before it opened do not
+    /// count: a long body among them would hold the trial back.
+    fn is_on_trial(&self) -> bool {
+        let bound = self.breaker.in_flight_bound();
+        bound.is_some_and(|bound| self.trials >= bound)
+    }
+
+    /// An attempt starts here; the answer says whether it is a trial.
+    pub(super) fn started(&mut self) -> bool {
+        let trial = self.breaker.in_flight_bound().is_some();
+        self.retries.request();
+        self.in_flight += 1;
+        self.trials += u32::from(trial);
+        self.misfit_since = None;
+        trial
+    }
+
+    /// The attempt of this lease has ended here.
+    pub(super) fn landed(&mut self, lease: &Lease, now: Time) {
+        self.in_flight -= 1;
+        self.trials -= u32::from(lease.trial);
+        if self.place == Place::Parked {
+            self.room_since = now;
+        }
     }
 
     /// The origin asked to be left alone for `wait`, longer than `max_pause`: jobs that would

@@ -43,6 +43,8 @@ pub struct Lease {
     pub(super) exit: ExitIx,
     pub(super) site: SiteIx,
     pub(super) charge: budget::Charge,
+    /// It tries whether an origin that only failed works again.
+    pub(super) trial: bool,
     pub(super) dispatched: Time,
 }
 

@@ -73,7 +73,9 @@ impl Exit {
 
     /// Fails until it is ejected.
     fn eject(&mut self) {
-        while self.fault() != Change::Ejected {}
+        while self.fault() != Change::Ejected {
+            assert_ne!(self.state(), State::Evicted);
+        }
     }
 
     /// Waits out its rest.

@@ -265,6 +265,43 @@ fn a_dead_origin_is_given_up_and_no_exit_is_blamed() {
 }
 
 #[test]
+fn an_origin_that_answers_after_it_was_given_up_is_taken_up_again() {
+    let mut world = World::new(rules(), &[4; 4], |_, work, now| match work.job.line {
+        // Under way while the others fail, and good in the end.
+        0 => (secs(200.0), answer(200)),
+        _ if now < Time::from_secs(200) => (secs(0.2), answer(500)),
+        _ => (secs(0.2), answer(200)),
+    });
+    world.push(0..300, "http://o.test/");
+    world.run(Time::from_secs(190));
+    assert!(
+        world
+            .notes
+            .iter()
+            .any(|note| matches!(note, Note::OriginDead { .. }))
+    );
+    world.run(Time::from_secs(201));
+    world.push(300..310, "http://o.test/");
+    world.run(Time::NEVER);
+    assert_eq!(world.ok(), 11);
+}
+
+#[test]
+fn pauses_that_an_origin_asks_for_do_not_count_against_its_patience() {
+    let mut world = World::new(rules(), &[4; 4], |_, work, _| {
+        match (work.job.line, work.attempts()) {
+            (0, 0 | 1) => (secs(0.05), answer(500)),
+            (1, 0) => (secs(0.01), retry_after(503, 300)),
+            _ => (secs(0.5), answer(200)),
+        }
+    });
+    world.push(0..2, "http://o.test/");
+    world.run(Time::NEVER);
+    assert!(world.now > Time::from_secs(300));
+    assert_eq!(world.ok(), 2);
+}
+
+#[test]
 fn jobs_of_a_dead_origin_that_come_later_are_given_up_too() {
     let mut world = World::new(rules(), &[4; 4], |_, _, _| (secs(0.2), answer(500)));
     world.push(0..500, "http://dead.test/");
