@@ -22,7 +22,7 @@ pub(super) const TOTALS: [&str; 16] = [
     "makespan_s",
     "ideal_s",
     "over_ideal",
-    // Slot-seconds in use, of all there are; and by how much the exits differ in it.
+    // Slot-seconds in use, of all there are; and its standard deviation among the exits.
     "utilisation",
     "utilisation_spread",
     "ejections",

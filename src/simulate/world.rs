@@ -416,17 +416,12 @@ impl<'a> World<'a> {
             &jobs,
             &self.allowed,
         );
-        let busy = |exit: usize| self.tracks.exits[exit].busy.as_secs_f64();
-        let shares = self
+        let busy: f64 = self
+            .tracks
             .exits
-            .all
             .iter()
-            .enumerate()
-            .map(|(at, exit)| busy(at) / (f64::from(exit.cap) * makespan.max(1e-9)));
-        let (least, most) = shares.fold((f64::MAX, 0.0_f64), |(least, most), share| {
-            (least.min(share), most.max(share))
-        });
-        let all: f64 = (0..self.exits.all.len()).map(busy).sum();
+            .map(|exit| exit.busy.as_secs_f64())
+            .sum();
         let ejections: u64 = self.tracks.exits.iter().map(|exit| exit.ejections).sum();
         for (name, value) in [
             ("jobs", self.load.len() as f64),
@@ -436,8 +431,8 @@ impl<'a> World<'a> {
             ("makespan_s", makespan),
             ("ideal_s", ideal),
             ("over_ideal", makespan / ideal.max(1e-9)),
-            ("utilisation", all / (self.slots() * makespan.max(1e-9))),
-            ("utilisation_spread", most - least),
+            ("utilisation", busy / (self.slots() * makespan.max(1e-9))),
+            ("utilisation_spread", self.spread(makespan)),
             ("ejections", ejections as f64),
             ("most_out", f64::from(self.tracks.most_out)),
             ("panics", self.tracks.panics as f64),
@@ -445,6 +440,18 @@ impl<'a> World<'a> {
         ] {
             figures.set(name, value);
         }
+    }
+
+    /// Standard deviation of the exits' own utilisation.
+    fn spread(&self, makespan: f64) -> f64 {
+        let both = self.exits.all.iter().zip(&self.tracks.exits);
+        let shares = both.map(|(exit, track)| {
+            track.busy.as_secs_f64() / (f64::from(exit.cap) * makespan.max(1e-9))
+        });
+        let shares: Vec<f64> = shares.collect();
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        let squares = shares.iter().map(|share| (share - mean).powi(2));
+        (squares.sum::<f64>() / shares.len() as f64).sqrt()
     }
 
     /// In the order of [`EXITS`].
