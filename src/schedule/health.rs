@@ -160,8 +160,24 @@ impl Health {
             State::Probation => 1,
             State::Healthy | State::Limited => {
                 let learned = self.learned.cap(now).unwrap_or(UNLIMITED);
-                self.ceiling.min(self.limit).min(learned).max(1)
+                self.ceiling
+                    .min(self.limit)
+                    .min(learned)
+                    .min(self.trial())
+                    .max(1)
             }
+        }
+    }
+
+    /// One attempt at a time once an exit that has never worked fails: else one that fails at once
+    /// would take a job for each of its slots after each hold-off. (Simulated: it met 11 of 90
+    /// jobs without this bound, 7 with it. An exit that has worked is not bound so: in a list with
+    /// many dead hosts that cost a fifth of the pace.)
+    fn trial(&self) -> u32 {
+        if self.in_a_row > 0 && self.proven == Proven::Nothing {
+            1
+        } else {
+            UNLIMITED
         }
     }
 

@@ -168,6 +168,18 @@ fn each_fault_in_a_row_doubles_the_hold_off_up_to_ten_seconds() {
 }
 
 #[test]
+fn an_exit_that_fails_before_it_ever_worked_gets_one_attempt_at_a_time() {
+    let mut exit = Exit::new(4);
+    assert_eq!(exit.cap(), 4);
+    exit.fault_of(QUARTER);
+    assert_eq!((exit.cap(), exit.state()), (1, State::Healthy));
+    exit.good();
+    assert_eq!(exit.cap(), 4);
+    exit.fault_of(QUARTER);
+    assert_eq!(exit.cap(), 4, "it has worked");
+}
+
+#[test]
 fn a_burst_counts_once_for_the_hold_off() {
     let mut exit = Exit::new(16);
     let span = exit.span();
