@@ -215,7 +215,7 @@ impl Checks {
         if self.steps < self.next_look {
             return;
         }
-        self.next_look = self.steps + (self.exits.len() + self.hosts.len()) / 4;
+        self.next_look = self.steps + (self.exits.len() + self.hosts.len()) / 2;
         scheduler.check(now);
         if self.panic || scheduler.is_over() || self.in_flight >= self.most {
             return;

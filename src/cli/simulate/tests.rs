@@ -21,6 +21,7 @@ fn folder() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/sim");
     let files = std::fs::read_dir(folder).unwrap();
     let mut files: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+    files.retain(|file| file.is_file());
     files.sort();
     files
 }
