@@ -1,3 +1,7 @@
+//! The scenarios of the folder, and how a scenario file is read and reported.
+
+mod any_world;
+
 use std::path::Path;
 use std::sync::Mutex;
 
