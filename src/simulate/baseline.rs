@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
@@ -24,56 +25,40 @@ pub(super) fn makespan(
 ) -> Time {
     let count = exits.all.len();
     let workers: u64 = exits.all.iter().map(|exit| u64::from(exit.cap)).sum();
-    let mut busy = vec![0_u32; count];
-    let mut waiting = vec![0_u64; count];
-    let mut ends = BinaryHeap::new();
-    let (mut now, mut line) = (Time::ZERO, 0_u64);
     let lines = load.len() as u64;
-    let mut idle = workers.min(lines);
+    let mut waiting = vec![0_u64; count];
+    let mut free: Vec<u32> = exits.all.iter().map(|exit| exit.cap).collect();
+    let mut changed = Vec::new();
+    let mut ends = BinaryHeap::new();
+    let (mut now, mut line) = (Time::ZERO, 0);
+    let mut idle = workers;
     loop {
-        // Each idle worker takes a job and commits itself.
+        // Each idle worker takes a job and commits itself to an exit.
         while idle > 0 && line < lines {
             idle -= 1;
             line += 1;
             let exit = rng.random_range(0..count);
             waiting[exit] += 1;
-            begin(exit, &mut waiting, &mut busy, |busy| {
-                busy < exits.all[exit].cap
-            })
-            .then(|| {
-                ends.push(Reverse((
-                    now + takes(&mut exits, origins, load.host(line), exit, rng),
-                    exit,
-                )))
-            });
+            changed.push(exit);
+        }
+        for exit in changed.drain(..) {
+            // Which job the worker that waits here has is all the same to the time it takes.
+            while waiting[exit] > 0 && free[exit] > 0 {
+                waiting[exit] -= 1;
+                free[exit] -= 1;
+                let took = takes(&mut exits, origins, load.host(line), exit, rng);
+                ends.push(Reverse((now + took, exit)));
+            }
         }
         let Some(Reverse((at, exit))) = ends.pop() else {
             return now;
         };
         now = at;
         exits.leave(exit);
-        busy[exit] -= 1;
+        free[exit] += 1;
+        changed.push(exit);
         idle += 1;
-        // The worker that waits here longest; which job it has is all the same.
-        if begin(exit, &mut waiting, &mut busy, |busy| {
-            busy < exits.all[exit].cap
-        }) {
-            let host = load.host(line.max(1));
-            ends.push(Reverse((
-                now + takes(&mut exits, origins, host, exit, rng),
-                exit,
-            )));
-        }
     }
-}
-
-fn begin(exit: usize, waiting: &mut [u64], busy: &mut [u32], room: impl Fn(u32) -> bool) -> bool {
-    let begins = waiting[exit] > 0 && room(busy[exit]);
-    if begins {
-        waiting[exit] -= 1;
-        busy[exit] += 1;
-    }
-    begins
 }
 
 fn takes(
@@ -82,7 +67,7 @@ fn takes(
     host: usize,
     exit: usize,
     rng: &mut impl Rng,
-) -> std::time::Duration {
+) -> Duration {
     exits.enter(exit);
     let (at, to) = (exits.spec(exit), origins.spec(host));
     let wait = (at.latency.draw(rng) + to.latency.draw(rng)).mul_f64(exits.slowdown(exit));

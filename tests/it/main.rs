@@ -4,4 +4,5 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod basics;
+mod simulate;
 mod world;
