@@ -35,23 +35,23 @@ pub enum LogFormat {
 /// `exitfetch run`.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// Exit list: a file, an https:// address, or - for standard input
+    /// Exits, one a line: a file, an https:// address, or - for standard input
     #[arg(long, value_name = "FILE|URL|-", help_heading = "Lists")]
     pub exits: Option<String>,
-    /// URL list: a file, an https:// address, or - for standard input
+    /// URLs, one a line: a file, an https:// address, or - for standard input
     #[arg(long, value_name = "FILE|URL|-", help_heading = "Lists")]
     pub urls: Option<String>,
-    /// Form of the URL list, where its name does not tell
-    #[arg(long, value_name = "FORM", value_parser = values::list_format(), help_heading = "Lists")]
+    /// Form of the URL list where its name does not tell: text, csv or jsonl
+    #[arg(long, value_name = "FORM", value_parser = values::list_format(), hide_possible_values = true, help_heading = "Lists")]
     pub urls_format: Option<ListFormat>,
-    /// Read both lists, print what would run and the least time it can take, touch nothing
+    /// Read both lists and print the least time a run can take; send and write nothing
     #[arg(long, help_heading = "Lists")]
     pub dry_run: bool,
 
-    /// Requests in flight through an exit without its own cap or tier
+    /// Requests in flight through one exit; wins over its tier, never over its own cap=
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=65_535), help_heading = "Exits")]
     pub per_exit: u32,
-    /// Requests in flight in all [default: from the descriptor limit]
+    /// Requests in flight in all [default: what the limit of open files allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Exits")]
     pub max_in_flight: Option<u32>,
     /// End the run when no exit was usable for this long
@@ -62,20 +62,26 @@ pub struct RunArgs {
         help_heading = "Exits"
     )]
     pub no_exit_timeout: Span,
-    /// CONNECT for http:// targets too
+    /// Ask exits for a tunnel (CONNECT) to http:// targets too
     #[arg(long, help_heading = "Exits")]
     pub tunnel: bool,
 
-    /// Requests per second to one site, whatever the number of exits: 0.2, 5, 30/m, unlimited
-    #[arg(long, value_name = "R", default_value = "10", help_heading = "Sites")]
+    /// Requests per second to one site through all exits together: 0.2, 5, 30/m, unlimited
+    #[arg(
+        long,
+        value_name = "R",
+        default_value = "10",
+        allow_negative_numbers = true,
+        help_heading = "Sites"
+    )]
     pub rate: Rate,
-    /// Requests a rested site may get at once
+    /// Requests a site may get at once after a rest
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Sites")]
     pub burst: u32,
-    /// Requests in flight at one site [default: 4 seconds' worth, at least 2]
+    /// Requests in flight at one site [default: 4 seconds of --rate, at least 2]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Sites")]
     pub per_origin: Option<u32>,
-    /// Longest Retry-After that is waited out; a longer one fails the job
+    /// Longest Retry-After to wait out; a longer one fails the job
     #[arg(
         long,
         value_name = "DUR",
@@ -83,14 +89,14 @@ pub struct RunArgs {
         help_heading = "Sites"
     )]
     pub max_pause: Span,
-    /// Give a site up after this long without one good answer
+    /// Give a site's jobs up after this long without one good answer
     #[arg(long, value_name = "DUR", default_value = "2m", help_heading = "Sites")]
     pub origin_patience: Span,
 
-    /// Tries after the first that failed for the site's or an unclear reason
+    /// Further tries of a job; up to 10 failures of exits are not counted
     #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Requests")]
     pub retries: u32,
-    /// Limit of dial, handshake and TLS together
+    /// Longest time for dial, handshake and TLS together
     #[arg(
         long,
         value_name = "DUR",
@@ -98,7 +104,7 @@ pub struct RunArgs {
         help_heading = "Requests"
     )]
     pub connect_timeout: Span,
-    /// Limit for the whole response head
+    /// Longest wait for the whole head of an answer
     #[arg(
         long,
         value_name = "DUR",
@@ -114,7 +120,7 @@ pub struct RunArgs {
         help_heading = "Requests"
     )]
     pub stall_timeout: Span,
-    /// Limit of a whole attempt
+    /// Longest time of one attempt from dial to last byte
     #[arg(
         long,
         value_name = "DUR",
@@ -122,7 +128,7 @@ pub struct RunArgs {
         help_heading = "Requests"
     )]
     pub timeout: Span,
-    /// Redirects followed per job; 0 records the 3xx itself
+    /// Redirects followed per job; 0 takes the 3xx as the answer
     #[arg(
         long,
         value_name = "N",
@@ -130,27 +136,28 @@ pub struct RunArgs {
         help_heading = "Requests"
     )]
     pub max_redirects: u32,
-    /// Statuses that count as ok and are stored; others are recorded as failed
+    /// Statuses that are ok and stored, such as 200-299,404; others fail the job
     #[arg(long, value_name = "CODES", default_value_t = Codes::default(), help_heading = "Requests")]
     pub accept: Codes,
-    /// A request header; the flag can be repeated
+    /// A request header, repeatable; secret ones belong in the settings file
     #[arg(
         short = 'H',
         long = "header",
         value_name = "NAME: VALUE",
+        value_parser = values::HeaderParser,
         help_heading = "Requests"
     )]
     pub header: Vec<Header>,
-    /// User-Agent
+    /// The User-Agent header
     #[arg(short = 'A', long, value_name = "UA", default_value = concat!("exitfetch/", env!("CARGO_PKG_VERSION")), help_heading = "Requests")]
     pub user_agent: String,
-    /// Ask for gzip, br and zstd and store bodies decoded
+    /// Ask for gzip, br and zstd; store bodies decoded
     #[arg(long, help_heading = "Requests")]
     pub compressed: bool,
-    /// PEM file with more root certificates
+    /// PEM file with root certificates to trust besides the system's
     #[arg(long, value_name = "FILE", help_heading = "Requests")]
     pub cacert: Option<PathBuf>,
-    /// Verify no certificate
+    /// Verify no certificate: anybody in between can read and change what is fetched
     #[arg(long, help_heading = "Requests")]
     pub insecure: bool,
 
@@ -162,10 +169,10 @@ pub struct RunArgs {
         help_heading = "Output"
     )]
     pub out: PathBuf,
-    /// Larger bodies fail [default: none]
+    /// Fail larger bodies [default: none]
     #[arg(long, value_name = "SIZE", help_heading = "Output")]
     pub max_body: Option<Size>,
-    /// Stop when less disk than this is free
+    /// Stop when less disk than this is free; 0 turns it off
     #[arg(
         long,
         value_name = "SIZE",
@@ -173,29 +180,30 @@ pub struct RunArgs {
         help_heading = "Output"
     )]
     pub min_free: Size,
-    /// File names below bodies/, made of {id} {host} {line} {ext} {hash} and /
+    /// Names of files below bodies/, made of {id} {host} {line} {ext} {hash} and /
     #[arg(long, value_name = "TEMPLATE", help_heading = "Output")]
     pub name_template: Option<NameTemplate>,
-    /// On resume leave failed jobs alone
+    /// On resume, leave jobs that failed alone instead of trying them again
     #[arg(long, help_heading = "Output")]
     pub no_retry_failed: bool,
-    /// Ignore what the directory records; the old journal is kept beside the new one
+    /// Fetch everything anew; the old results.jsonl is kept under another name
     #[arg(long, conflicts_with = "no_retry_failed", help_heading = "Output")]
     pub fresh: bool,
-    /// Write each record there too, as it happens
+    /// Write each record there too as it happens; - is standard output
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub results: Option<String>,
-    /// The per-exit summary, on stdout (on stderr with --results -)
+    /// Summary on stdout (on stderr with --results -): table, json, csv or none
     #[arg(
         long,
         value_name = "FORM",
         value_enum,
+        hide_possible_values = true,
         default_value = "table",
         help_heading = "Output"
     )]
     pub summary: SummaryForm,
-    /// Progress on stderr
-    #[arg(long, value_name = "WHEN", value_parser = values::progress_mode(), default_value = "auto", help_heading = "Output")]
+    /// Progress on stderr: auto, always or never
+    #[arg(long, value_name = "WHEN", value_parser = values::progress_mode(), hide_possible_values = true, default_value = "auto", help_heading = "Output")]
     pub progress: ProgressMode,
     /// Only errors on stderr
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
@@ -203,23 +211,24 @@ pub struct RunArgs {
     /// A log line per attempt
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
-    /// Form of log lines
+    /// Form of log lines: text or json
     #[arg(
         long,
         value_name = "FORM",
         value_enum,
+        hide_possible_values = true,
         default_value = "text",
         help_heading = "Output"
     )]
     pub log_format: LogFormat,
 
-    /// Stop after this long, work left or not
+    /// Stop after this long, even with work left
     #[arg(long, value_name = "DUR", help_heading = "Run")]
     pub max_time: Option<Span>,
     /// Seed of the random choices [default: a new one per run]
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub seed: Option<u64>,
-    /// Settings file [default: exitfetch.toml, if there is one]
+    /// Settings file [default: ./exitfetch.toml, if there is one]
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     pub config: Option<PathBuf>,
 }

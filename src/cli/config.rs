@@ -6,20 +6,27 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use clap::Command;
-use serde::Deserialize;
-use toml::{Table, Value};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{ArgAction, Command};
+use http::HeaderMap;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use toml::{Spanned, Value};
+use url::Url;
+
+use super::values::{Header, Rate};
+use crate::model::Origin;
 
 /// The file's tables, `[run]` left as key and value.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The flags of `run`.
+    /// The flags of `run`, by their place in the file.
     #[serde(default)]
-    pub run: Table,
+    pub run: BTreeMap<Spanned<String>, Value>,
     /// `[tiers.NAME]`.
     #[serde(default)]
     pub tiers: BTreeMap<String, TierConfig>,
@@ -28,7 +35,7 @@ pub struct Config {
     pub groups: BTreeMap<String, GroupConfig>,
     /// `[origins."host"]`.
     #[serde(default)]
-    pub origins: BTreeMap<String, OriginConfig>,
+    pub origins: BTreeMap<Site, OriginConfig>,
 }
 
 /// Defaults of a class of exits.
@@ -36,6 +43,7 @@ pub struct Config {
 #[serde(deny_unknown_fields)]
 pub struct TierConfig {
     /// Cap of each of its exits. Larger: more at once through one exit.
+    #[serde(default, deserialize_with = "some_count")]
     pub per_exit: Option<u32>,
     /// `false`: no socket outlives its request (gateways that rotate per connection).
     pub keep_alive: Option<bool>,
@@ -46,6 +54,7 @@ pub struct TierConfig {
 #[serde(deny_unknown_fields)]
 pub struct GroupConfig {
     /// Requests in flight through all exits of the group together.
+    #[serde(deserialize_with = "count")]
     pub cap: u32,
 }
 
@@ -54,18 +63,108 @@ pub struct GroupConfig {
 #[serde(deny_unknown_fields)]
 pub struct OriginConfig {
     /// As `--rate`; a number or text.
-    pub rate: Option<Value>,
+    #[serde(default, deserialize_with = "some_rate")]
+    pub rate: Option<Rate>,
     /// As `--burst`.
+    #[serde(default, deserialize_with = "some_count")]
     pub burst: Option<u32>,
     /// As `--per-origin`.
+    #[serde(default, deserialize_with = "some_count")]
     pub per_origin: Option<u32>,
     /// Request headers for this site only.
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "headers")]
+    pub headers: HeaderMap,
 }
 
-/// The file that holds: `named`, else `exitfetch.toml` where there is one.
-pub fn load(named: Option<&Path>) -> Result<(Config, Option<PathBuf>)> {
+/// The site that a table is for, written `host` or `host:port` in any spelling.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Site(pub Origin);
+
+impl<'de> Deserialize<'de> for Site {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Site, D::Error> {
+        let text = String::deserialize(from)?;
+        let url = Url::parse(&format!("http://{text}/")).ok();
+        let url = url.filter(|url| url.path() == "/" && url.username().is_empty());
+        let url = url.ok_or_else(|| {
+            D::Error::custom(format!("`{text}` is no site: write a host, or host:port"))
+        })?;
+        Ok(Site(Origin::of(&url)))
+    }
+}
+
+fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    match u32::deserialize(from)? {
+        0 => Err(D::Error::custom("0 is too small: write 1 or more")),
+        count => Ok(count),
+    }
+}
+
+fn some_count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    count(from).map(Some)
+}
+
+fn some_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
+    let rate = match Value::deserialize(from)? {
+        Value::String(text) => text.parse(),
+        Value::Integer(number) => number.to_string().parse(),
+        Value::Float(number) => number.to_string().parse(),
+        _ => Err("a rate is a number or text, such as 0.2 or \"30/m\"".to_owned()),
+    };
+    rate.map(Some).map_err(D::Error::custom)
+}
+
+fn headers<'de, D: Deserializer<'de>>(from: D) -> Result<HeaderMap, D::Error> {
+    let listed = BTreeMap::<String, String>::deserialize(from)?;
+    let parsed = listed.iter().map(|(name, value)| {
+        let header: Result<Header, String> = format!("{name}: {value}").parse();
+        header.map(|Header(name, value)| (name, value))
+    });
+    parsed.collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
+/// Where settings come from, to name the place of a mistake.
+#[derive(Debug)]
+pub struct File {
+    path: PathBuf,
+    text: String,
+}
+
+impl File {
+    /// A file that was read.
+    pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> File {
+        File {
+            path: path.into(),
+            text: text.into(),
+        }
+    }
+
+    /// `PATH:LINE` of a place in the file.
+    pub fn place(&self, span: Range<usize>) -> String {
+        let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        format!("{self}:{line}")
+    }
+
+    /// Its tables. No message holds an excerpt: it may be a header's secret.
+    pub fn read(&self) -> Result<Config> {
+        toml::from_str(&self.text).map_err(|error| {
+            let place = match error.span() {
+                Some(span) => self.place(span),
+                None => self.to_string(),
+            };
+            anyhow!("{place}: {}", error.message().replace('\n', " "))
+        })
+    }
+}
+
+impl std::fmt::Display for File {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+/// What the file holds that is `named`, else `exitfetch.toml` where there is one.
+pub fn load(named: Option<&Path>) -> Result<(Config, Option<File>)> {
     const DEFAULT: &str = "exitfetch.toml";
     let path = match named {
         Some(path) => path,
@@ -74,65 +173,47 @@ pub fn load(named: Option<&Path>) -> Result<(Config, Option<PathBuf>)> {
     };
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{}: cannot be read", path.display()))?;
-    let config = toml::from_str(&text)
-        .map_err(|error| anyhow::anyhow!("{}{}", path.display(), explain(&error, &text)))?;
-    Ok((config, Some(path.to_owned())))
+    let file = File::new(path, text);
+    Ok((file.read()?, Some(file)))
 }
 
-/// `:LINE: message`, without the excerpt of the file: it may hold a header's secret.
-fn explain(error: &toml::de::Error, text: &str) -> String {
-    let line = error
-        .span()
-        .map(|span| text[..span.start.min(text.len())].lines().count().max(1));
-    let message = error.message().replace('\n', " ");
-    match line {
-        Some(line) => format!(":{line}: {message}"),
-        None => format!(": {message}"),
-    }
-}
-
-/// The words that `[run]` stands for: `rate = 5` is `--rate 5`, `fresh = true` is `--fresh`.
+/// The words that a key of `[run]` stands for: `rate = 5` is `--rate 5`, `fresh = true` is
+/// `--fresh`.
 ///
 /// # Errors
 /// A key that is no flag of `command`, with the nearest one; a value of the wrong shape.
-pub fn as_words(run: &Table, command: &Command) -> Result<Vec<OsString>> {
-    let mut words = Vec::new();
-    for (key, value) in run {
-        let flag = key.replace('_', "-");
-        let Some(arg) = command
-            .get_arguments()
-            .find(|arg| arg.get_long() == Some(&flag))
-        else {
-            bail!("[run] has no key `{key}`{}", nearest(&flag, command));
-        };
-        if flag == "config" {
-            bail!("[run] cannot name another settings file: remove `{key}`");
-        }
-        let takes_value = arg.get_action().takes_values();
-        let mut push = |value: String| words.push(OsString::from(format!("--{flag}={value}")));
-        match value {
-            Value::Boolean(on) if !takes_value => {
-                if *on {
-                    words.push(OsString::from(format!("--{flag}")));
-                }
-            }
-            Value::String(text) if takes_value => push(text.clone()),
-            Value::Integer(number) if takes_value => push(number.to_string()),
-            Value::Float(number) if takes_value => push(number.to_string()),
-            Value::Array(items) if takes_value => {
-                for item in items {
-                    push(
-                        item.as_str()
-                            .with_context(|| format!("[run] {key}: write a list of texts"))?
-                            .to_owned(),
-                    );
-                }
-            }
-            _ if takes_value => bail!("[run] {key}: write text or a number"),
-            _ => bail!("[run] {key}: write true or false"),
-        }
+pub fn as_words(key: &str, value: &Value, command: &Command) -> Result<Vec<OsString>> {
+    let flag = key.replace('_', "-");
+    let arg = command
+        .get_arguments()
+        .find(|arg| arg.get_long() == Some(&flag));
+    let Some(arg) = arg else {
+        bail!("[run] has no key `{key}`{}", nearest(&flag, command));
+    };
+    if flag == "config" {
+        bail!("[run] cannot name another settings file: remove `{key}`");
     }
-    Ok(words)
+    let word = |value: &str| OsString::from(format!("--{flag}={value}"));
+    if !arg.get_action().takes_values() {
+        return match value {
+            Value::Boolean(true) => Ok(vec![format!("--{flag}").into()]),
+            Value::Boolean(false) => Ok(Vec::new()),
+            _ => bail!("[run] {key}: write true or false"),
+        };
+    }
+    match value {
+        Value::String(text) => Ok(vec![word(text)]),
+        Value::Integer(number) => Ok(vec![word(&number.to_string())]),
+        Value::Float(number) => Ok(vec![word(&number.to_string())]),
+        Value::Array(items) if matches!(arg.get_action(), ArgAction::Append) => {
+            let texts = items.iter().map(|item| {
+                let text = item.as_str();
+                text.with_context(|| format!("[run] {key}: write a list of texts"))
+            });
+            texts.map(|text| Ok(word(text?))).collect()
+        }
+        _ => bail!("[run] {key}: write text or a number"),
+    }
 }
 
 fn nearest(flag: &str, command: &Command) -> String {
@@ -149,7 +230,7 @@ fn nearest(flag: &str, command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{Arg, ArgAction};
+    use clap::Arg;
 
     fn command() -> Command {
         Command::new("run")
@@ -159,9 +240,11 @@ mod tests {
             .arg(Arg::new("header").long("header").action(ArgAction::Append))
     }
 
-    fn words(text: &str) -> Result<Vec<String>> {
-        let config: Config = toml::from_str(text)?;
-        Ok(as_words(&config.run, &command())?
+    fn words(line: &str) -> Result<Vec<String>> {
+        let config: Config = toml::from_str(&format!("[run]\n{line}"))?;
+        let (key, value) = config.run.iter().next().context("a key")?;
+        let words = as_words(key.get_ref(), value, &command())?;
+        Ok(words
             .into_iter()
             .map(|w| w.into_string().unwrap())
             .collect())
@@ -169,33 +252,70 @@ mod tests {
 
     #[test]
     fn keys_become_the_flags_they_are_named_after() {
-        let text = "[run]\nrate = 0.5\nper_exit = 4\nfresh = true\nheader = ['A: b', 'C: d']";
-        assert_eq!(
-            words(text).unwrap(),
-            [
-                "--rate=0.5",
-                "--per-exit=4",
-                "--fresh",
-                "--header=A: b",
-                "--header=C: d"
-            ]
-        );
-        assert!(words("[run]\nfresh = false").unwrap().is_empty());
+        assert_eq!(words("rate = 0.5").unwrap(), ["--rate=0.5"]);
+        assert_eq!(words("per_exit = 4").unwrap(), ["--per-exit=4"]);
+        assert_eq!(words("per-exit = \"4\"").unwrap(), ["--per-exit=4"]);
+        assert_eq!(words("fresh = true").unwrap(), ["--fresh"]);
+        assert!(words("fresh = false").unwrap().is_empty());
+        let headers = words("header = ['A: b', 'C: d']").unwrap();
+        assert_eq!(headers, ["--header=A: b", "--header=C: d"]);
     }
 
     #[test]
     fn an_unknown_key_is_refused_with_the_nearest_one() {
-        let message = words("[run]\nper_exits = 4").unwrap_err().to_string();
+        let message = words("per_exits = 4").unwrap_err().to_string();
         assert!(message.contains("did you mean `per_exit`?"), "{message}");
-        assert!(words("[run]\nzzzzzzzz = 4").is_err());
+        assert!(words("zzzzzzzz = 4").is_err());
         assert!(toml::from_str::<Config>("[rum]\nrate = 1").is_err());
         assert!(toml::from_str::<Config>("[tiers.a]\nperexit = 1").is_err());
     }
 
     #[test]
     fn values_of_the_wrong_shape_are_refused() {
-        assert!(words("[run]\nfresh = 3").is_err());
-        assert!(words("[run]\nrate = true").is_err());
-        assert!(words("[run]\nheader = [1]").is_err());
+        for line in [
+            "fresh = 3",
+            "rate = true",
+            "header = [1]",
+            "rate = ['1', '2']",
+        ] {
+            assert!(words(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn sites_are_known_in_any_spelling() {
+        let sites = |name: &str| {
+            let config: Result<Config, _> = toml::from_str(&format!("[origins.\"{name}\"]"));
+            config.map(|config| config.origins.into_keys().next().unwrap().0.to_string())
+        };
+        assert_eq!(sites("A.test").unwrap(), "a.test");
+        assert_eq!(sites("a.test:80").unwrap(), "a.test");
+        assert_eq!(sites("a.test:8080").unwrap(), "a.test:8080");
+        for name in ["", "a.test/x", "http://a.test", "a b", "u@a.test"] {
+            assert!(sites(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn rates_are_numbers_or_text() {
+        let rate = |value: &str| {
+            let text = format!("[origins.\"a.test\"]\nrate = {value}");
+            let config: Result<Config, _> = toml::from_str(&text);
+            config.map(|config| config.origins.into_values().next().unwrap().rate.unwrap().0)
+        };
+        assert_eq!(rate("5").unwrap(), Some(5.0));
+        assert_eq!(rate("0.2").unwrap(), Some(0.2));
+        assert_eq!(rate("'30/m'").unwrap(), Some(0.5));
+        assert_eq!(rate("'unlimited'").unwrap(), None);
+        assert!(rate("-1").is_err() && rate("true").is_err());
+    }
+
+    #[test]
+    fn a_mistake_is_placed_and_not_quoted() {
+        let text = "[run]\n\n[origins.'a.test'.headers]\nX-Key = \"s3cret\\u0001\"\n";
+        let file = File::new("own.toml", text);
+        let error = file.read().unwrap_err().to_string();
+        assert!(error.starts_with("own.toml:"), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
     }
 }

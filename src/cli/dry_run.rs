@@ -13,7 +13,13 @@ use crate::schedule::Rules;
 /// What one request is taken to last where nothing is known yet.
 const LATENCY: Duration = Duration::from_secs(1);
 
-pub(super) async fn show(mut urls: Urls, rules: &Rules, fleet: &Fleet) -> Result<Code, Stopped> {
+/// `list` is how messages name the URL list.
+pub(super) async fn show(
+    mut urls: Urls,
+    list: &str,
+    rules: &Rules,
+    fleet: &Fleet,
+) -> Result<Code, Stopped> {
     let mut origins: HashMap<Origin, u64> = HashMap::new();
     let mut refused = 0_u64;
     while let Some(batch) = urls.next().await {
@@ -21,7 +27,7 @@ pub(super) async fn show(mut urls: Urls, rules: &Rules, fleet: &Fleet) -> Result
             match entry {
                 Entry::Job(job) => *origins.entry(Origin::of(&job.url)).or_default() += 1,
                 Entry::Refused(refusal) => {
-                    tracing::warn!("line {}: {}", refusal.line, refusal.reason);
+                    tracing::warn!("{list}:{}: {}", refusal.line, refusal.reason);
                     refused += 1;
                 }
             }
@@ -44,7 +50,9 @@ fn describe(origins: &HashMap<Origin, u64>, refused: u64, rules: &Rules, fleet: 
         .iter()
         .filter_map(|(origin, &jobs)| {
             let rate = rules.rate_of(origin)?;
-            Some((origin, jobs.saturating_sub(1) as f64 / rate))
+            // A rested site gives the burst at once; every further request waits its turn.
+            let waiting = jobs.saturating_sub(u64::from(rules.burst_of(origin).max(1)));
+            Some((origin, waiting as f64 / rate))
         })
         .max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| b.0.cmp(a.0)));
     let mut text = format!(

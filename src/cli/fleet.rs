@@ -76,9 +76,19 @@ impl Fleet {
         }
     }
 
-    /// Sum of the ceilings.
+    /// Requests that all exits together may carry at a time, the groups' caps kept.
     pub(super) fn slots(&self) -> u64 {
-        self.seats.iter().map(|seat| u64::from(seat.ceiling)).sum()
+        let mut grouped = vec![0_u64; self.groups.len()];
+        let mut free = 0_u64;
+        for seat in &self.seats {
+            match seat.group.and_then(|group| grouped.get_mut(group as usize)) {
+                Some(slots) => *slots += u64::from(seat.ceiling),
+                None => free += u64::from(seat.ceiling),
+            }
+        }
+        let caps = self.groups.iter().map(|(_, cap)| u64::from(*cap));
+        let grouped = grouped.into_iter().zip(caps);
+        free + grouped.map(|(slots, cap)| slots.min(cap)).sum::<u64>()
     }
 }
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::values::Span;
 use super::{Code, Stopped, stdout};
+use crate::engine::Signals;
 use crate::lab::{Behaviour, ExitConfig, Lab, LabConfig};
 use crate::model::Scheme;
 
@@ -16,6 +16,11 @@ pub(super) const EXAMPLES: &str = "\
 Example, in two terminals:
   exitfetch lab --exits 6 --capacity 3 --write .
   exitfetch run --exits exits.txt --urls urls.txt --per-exit 3
+
+Behaviours: good, refuse, drop-syn, reset, close, hang, hang-handshake, close-handshake,
+mail, garbage, intercept, cut, a status such as 407 or 502, page:STATUS, connect:STATUS,
+socks:CODE, limit:N:STATUS, limit:N:reset, at:HOST:WORD, first:N:WORD, flap:GOOD:BAD:WORD,
+swing:MS:MS:WORD.
 
 Any host name leads to the lab through its exits; http://any.test/ lists the routes.
 What the exits counted is served as JSON at the address printed at the start (/stats).";
@@ -38,7 +43,7 @@ pub(super) struct LabArgs {
     /// Login that the exits want
     #[arg(long, value_name = "USER:PASS", value_parser = login)]
     login: Option<(String, String)>,
-    /// How the last exits behave, one word each: refuse, reset, hang, 407, 502, flap:9:3:502 …
+    /// How the last exits behave, one flag each; the words are below
     #[arg(long, value_name = "WORD")]
     behaviour: Vec<Behaviour>,
     /// First port: control address, origin http and https, then the exits [default: any free]
@@ -94,8 +99,7 @@ pub(super) fn lab(args: LabArgs) -> Result<Code, Stopped> {
 }
 
 async fn serve(args: LabArgs) -> Result<Code, Stopped> {
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Stopped::local)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(Stopped::local)?;
+    let mut signals = Signals::catch().map_err(Stopped::local)?;
     let lab = Lab::start(args.config()).await.map_err(Stopped::local)?;
     lab.write(&args.write).map_err(Stopped::local)?;
     let text = format!(
@@ -111,9 +115,6 @@ async fn serve(args: LabArgs) -> Result<Code, Stopped> {
         lab.origin_https(),
     );
     stdout::print(&text).map_err(Stopped::local)?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    signals.next().await;
     Ok(Code::Ok)
 }

@@ -21,7 +21,18 @@ mod values;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use anyhow::Context;
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use config::{Config, File};
+
+/// Shown under `--help`.
+const EXAMPLES: &str = "\
+Start here:
+  exitfetch demo                                     see it work, on this machine alone
+  exitfetch run --exits exits.txt --urls urls.txt    fetch
+  exitfetch run --help                               every setting of a run";
 
 /// Bulk fetcher for long URL lists through a fleet of proxies
 #[derive(Debug, Parser)]
@@ -31,7 +42,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
     max_term_width = 100,
     args_override_self = true
 )]
-#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(subcommand_required = true, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -41,6 +52,7 @@ struct Cli {
 enum Command {
     /// Fetch a URL list through a list of exits
     #[command(after_help = run::EXAMPLES)]
+    #[command(override_usage = "exitfetch run --exits <FILE|URL|-> --urls <FILE|URL|-> [OPTIONS]")]
     Run(Box<args::RunArgs>),
     /// Show the main job on a loopback lab in this process
     Demo,
@@ -120,7 +132,7 @@ pub fn main() -> ExitCode {
 /// What is meant: the command, and for `run` the settings file behind it.
 struct Parsed {
     command: Command,
-    config: config::Config,
+    config: Config,
     /// `--per-exit` was given, in words or in the file.
     per_exit_given: bool,
 }
@@ -130,19 +142,14 @@ fn parse(words: Vec<OsString>) -> Result<Parsed, Stopped> {
     let Command::Run(args) = &typed.command else {
         return Ok(Parsed {
             command: typed.command,
-            config: config::Config::default(),
+            config: Config::default(),
             per_exit_given: false,
         });
     };
-    let (config, path) = config::load(args.config.as_deref()).map_err(Stopped::usage)?;
-    let words = match path {
+    let (config, file) = config::load(args.config.as_deref()).map_err(Stopped::usage)?;
+    let words = match file {
         None => words,
-        Some(path) => {
-            let context = |error: anyhow::Error| error.context(path.display().to_string());
-            with_file(words, &config)
-                .map_err(context)
-                .map_err(Stopped::usage)?
-        }
+        Some(file) => with_file(words, &config, &file).map_err(Stopped::usage)?,
     };
     // The file's words were tried above, the user's own before: both are known to be good.
     let matches = Cli::command().get_matches_from(words);
@@ -160,20 +167,40 @@ fn parse(words: Vec<OsString>) -> Result<Parsed, Stopped> {
 }
 
 /// The user's words with those of the file before them, so that the user's win.
-fn with_file(words: Vec<OsString>, config: &config::Config) -> anyhow::Result<Vec<OsString>> {
+///
+/// # Errors
+/// A key or a value that cannot be used, with its place in the file.
+fn with_file(words: Vec<OsString>, config: &Config, file: &File) -> anyhow::Result<Vec<OsString>> {
     let mut cli = Cli::command();
     let run = cli
         .find_subcommand_mut("run")
         .ok_or_else(|| anyhow::anyhow!("there is no `run`"))?;
-    let file = config::as_words(&config.run, run)?;
     let (front, back) = words.split_at(words.len().min(2));
-    let alone: Vec<OsString> = front.iter().chain(&file).cloned().collect();
-    if let Err(error) = Cli::try_parse_from(alone) {
-        let text = error.to_string();
-        let line = text.lines().next().unwrap_or_default();
-        anyhow::bail!("[run] {}", line.trim_start_matches("error: "));
+    let mut all = front.to_vec();
+    for (key, value) in &config.run {
+        let place = || file.place(key.span());
+        let own = config::as_words(key.get_ref(), value, run).with_context(place)?;
+        let alone = front.iter().chain(&own).chain(back);
+        match Cli::try_parse_from(alone) {
+            Ok(_) => all.extend(own),
+            // The user asks for what this key excludes, and the user wins.
+            Err(error) if error.kind() == ErrorKind::ArgumentConflict => {}
+            Err(error) => return Err(first_line(&error)).with_context(place),
+        }
     }
-    Ok(front.iter().chain(&file).chain(back).cloned().collect())
+    // What is left are keys that exclude each other.
+    Cli::try_parse_from(&all)
+        .map_err(|error| first_line(&error))
+        .with_context(|| file.to_string())?;
+    all.extend_from_slice(back);
+    Ok(all)
+}
+
+/// What is wrong, without the hints for a command line.
+fn first_line(error: &clap::Error) -> anyhow::Error {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    anyhow::anyhow!("[run] {}", line.trim_start_matches("error: "))
 }
 
 fn execute(parsed: Parsed) -> Result<Code, Stopped> {
@@ -196,28 +223,49 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    fn joined(typed: &[&str], text: &str) -> anyhow::Result<Vec<OsString>> {
+        let file = File::new("own.toml", text);
+        let words = ["exitfetch", "run"].iter().chain(typed);
+        with_file(words.map(OsString::from).collect(), &file.read()?, &file)
+    }
+
+    fn meant(typed: &[&str], text: &str) -> Box<args::RunArgs> {
+        let words = joined(typed, text).unwrap();
+        match Cli::parse_from(words).command {
+            Command::Run(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn the_file_s_words_come_before_the_user_s() {
-        let config: config::Config = toml::from_str("[run]\nrate = 2\nper_exit = 5").unwrap();
-        let words = ["exitfetch", "run", "--rate", "9"]
-            .map(OsString::from)
-            .to_vec();
-        let words = with_file(words, &config).unwrap();
-        let matches = Cli::command().get_matches_from(words);
-        let Command::Run(args) = Cli::from_arg_matches(&matches).unwrap().command else {
-            panic!("run");
-        };
+        let args = meant(&["--rate", "9"], "[run]\nrate = 2\nper_exit = 5");
         assert_eq!((args.rate.0, args.per_exit), (Some(9.0), 5));
     }
 
     #[test]
-    fn a_bad_value_in_the_file_is_told_with_its_flag() {
-        let config: config::Config = toml::from_str("[run]\nrate = 0").unwrap();
-        let error = with_file(vec!["exitfetch".into(), "run".into()], &config).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("[run] invalid value '0' for '--rate")
-        );
+    fn a_key_that_the_user_s_flag_excludes_gives_way() {
+        let args = meant(&["-v"], "[run]\nquiet = true\nrate = 2");
+        assert_eq!((args.quiet, args.verbose), (false, true));
+        assert_eq!(args.rate.0, Some(2.0));
+    }
+
+    #[test]
+    fn a_mistake_in_the_file_is_told_with_its_place() {
+        for (text, said) in [
+            (
+                "[run]\nrate = 0",
+                "own.toml:2: [run] invalid value '0' for '--rate",
+            ),
+            ("[run]\n\nburts = 1", "own.toml:3: [run] has no key `burts`"),
+            (
+                "[run]\nquiet = true\nverbose = true",
+                "own.toml: [run] the argument",
+            ),
+            ("[run]\nheader = 'x'", "own.toml:2: [run] --header: "),
+        ] {
+            let error = format!("{:#}", joined(&[], text).unwrap_err());
+            assert!(error.starts_with(said), "{error}");
+        }
     }
 }

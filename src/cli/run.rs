@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 
@@ -9,8 +10,9 @@ use super::args::{RunArgs, SummaryForm};
 use super::config::Config;
 use super::descriptors::{self, Room};
 use super::fleet::{Fleet, FleetConfig, PerExit};
+use super::values::Span;
 use super::{Code, Stopped, dry_run, logging, settings, stdout};
-use crate::engine::{self, End, Ended, Plan};
+use crate::engine::{self, End, Ended, Plan, Signals};
 use crate::fetch::{Conns, Fetcher};
 use crate::input::{ListSource, Urls, exits, urls};
 use crate::model::Clock;
@@ -20,16 +22,19 @@ use crate::store::{FailedBefore, OpenOptions, ResultsCopy, Store};
 
 /// Shown under `run --help`.
 pub(super) const EXAMPLES: &str = "\
+DUR: 10s, 1m30s, 250ms. SIZE: 200000, 1MB, 256MiB. R: a number per second, or /m, /h.
+
 Examples:
   exitfetch run --exits exits.txt --urls urls.txt --per-exit 3
   zcat urls.gz | exitfetch run --exits exits.txt --urls - --results - | jq .status
   exitfetch run --exits exits.txt --urls urls.csv --rate 30/m --out pages --dry-run
 
 Keep secrets out of the command line, where other users can see them: write exits and
-headers into files, or into exits.txt as ${VAR}.
+headers into files, or logins as ${VAR} into the exit list.
 
 Exit status: 0 all ok, 1 local failure, 2 usage, 3 some failed or refused, 4 no usable
-exit left, 5 --max-time reached, 130 or 143 interrupted, 141 reader of --results gone.";
+exit left, 5 --max-time reached, 130 or 143 interrupted, 141 reader of --results gone.
+The same command again resumes: what is ok is not fetched twice.";
 
 pub(super) fn run(args: RunArgs, config: Config, per_exit_given: bool) -> Result<Code, Stopped> {
     let clock = engine::start_clock();
@@ -86,8 +91,7 @@ impl Job {
         let fleet = self.fleet(exit_list).await?;
         let room =
             descriptors::room(self.args.max_in_flight, fleet.slots()).map_err(Stopped::local)?;
-        let rules = settings::rules(&self.args, &self.config.origins, room.in_flight)
-            .map_err(Stopped::usage)?;
+        let rules = settings::rules(&self.args, &self.config.origins, room.in_flight);
         let options = settings::fetch(&self.args, &self.config.origins).map_err(Stopped::usage)?;
         let fetcher =
             Fetcher::new(options, fleet.exits.clone(), self.clock).map_err(Stopped::usage)?;
@@ -97,11 +101,14 @@ impl Job {
             );
         }
         let list = url_list.to_string();
-        let urls = urls::open(url_list, self.args.urls_format)
-            .await
-            .map_err(Stopped::usage)?;
+        let mut urls = urls::spawn(url_list, self.args.urls_format).map_err(Stopped::local)?;
+        let mut signals = Signals::catch().map_err(Stopped::local)?;
+        let max_time = tokio::select! {
+            max_time = self.begin(&mut urls) => max_time.map_err(Stopped::usage)?,
+            ended = signals.next() => return Err(ended_before(&ended)),
+        };
         if self.args.dry_run {
-            return dry_run::show(urls, &rules, &fleet).await;
+            return dry_run::show(urls, &list, &rules, &fleet).await;
         }
         let store = self.store().map_err(Stopped::local)?;
         let copy = self.copy(&store).map_err(Stopped::local)?;
@@ -114,15 +121,33 @@ impl Job {
             list,
             store,
             copy,
+            max_time,
             progress,
+            signals,
         });
-        let end = engine::run(plan).await.map_err(Stopped::local)?;
+        let end = engine::run(plan).await;
         self.conclude(end)
+    }
+
+    /// Waits for the first entry, though no longer than the run may take. Answers what is left
+    /// of that time.
+    async fn begin(&self, urls: &mut Urls) -> anyhow::Result<Option<Duration>> {
+        let Some(Span(max_time)) = self.args.max_time else {
+            urls.begin().await?;
+            return Ok(None);
+        };
+        let start = self.clock.now();
+        match tokio::time::timeout(max_time, urls.begin()).await {
+            Ok(begun) => begun?,
+            // Nothing came: the run ends at once, with its summary.
+            Err(_) => return Ok(Some(Duration::ZERO)),
+        }
+        Ok(Some(max_time.saturating_sub(self.clock.now() - start)))
     }
 
     fn sources(&self) -> anyhow::Result<(ListSource, ListSource)> {
         let source = |given: &Option<String>, flag: &str| {
-            let given = given.as_deref();
+            let given = given.as_deref().filter(|text| !text.is_empty());
             let text = given
                 .with_context(|| format!("{flag} is missing: name a file, an address or -"))?;
             Ok::<_, anyhow::Error>(
@@ -222,8 +247,9 @@ impl Job {
             list: parts.list,
             store: parts.store,
             copy: parts.copy,
-            max_time: self.args.max_time.map(|span| span.0),
+            max_time: parts.max_time,
             progress: parts.progress,
+            signals: parts.signals,
         }
     }
 
@@ -268,19 +294,35 @@ struct Parts {
     list: String,
     store: Store,
     copy: Option<ResultsCopy>,
+    max_time: Option<Duration>,
     progress: Progress,
+    signals: Signals,
+}
+
+/// A signal came before the list's first entry.
+fn ended_before(ended: &Ended) -> Stopped {
+    Stopped {
+        code: code_of(ended),
+        error: anyhow!("stopped before the first URL of the list came; nothing was sent"),
+    }
 }
 
 fn code(ended: &Ended, summary: &Summary) -> Code {
     let totals = &summary.totals;
+    match code_of(ended) {
+        Code::Ok if totals.failed + totals.refused > 0 => Code::SomeFailed,
+        code => code,
+    }
+}
+
+fn code_of(ended: &Ended) -> Code {
     match ended {
+        Ended::Complete => Code::Ok,
         Ended::Local(_) => Code::Local,
         Ended::NoExit => Code::NoExit,
         Ended::OutOfTime => Code::OutOfTime,
         Ended::Interrupted => Code::Interrupted,
         Ended::Terminated => Code::Terminated,
         Ended::ReaderGone => Code::ReaderGone,
-        Ended::Complete if totals.failed + totals.refused > 0 => Code::SomeFailed,
-        Ended::Complete => Code::Ok,
     }
 }

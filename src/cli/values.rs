@@ -1,11 +1,13 @@
 //! Values as people type them: rates, spans, sizes. Each has one reader, one sentence for
 //! a mistake, and one way it is shown.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
 use http::{HeaderName, HeaderValue};
 
 use crate::input::{self, ListFormat};
@@ -108,10 +110,30 @@ impl FromStr for Header {
         let (name, value) = text
             .split_once(':')
             .ok_or("a header is written 'Name: value'")?;
-        let complete = |reason: input::Reason| format!("this flag {reason}");
+        let complete = |reason: input::Reason| format!("this entry {reason}");
         let name = input::headers::name(name.trim()).map_err(complete)?;
         let value = input::headers::value(&name, value).map_err(complete)?;
         Ok(Header(name, value))
+    }
+}
+
+/// Reads `-H`. A reader of its own, because clap's message for a wrong value shows the value.
+#[derive(Clone)]
+pub(super) struct HeaderParser;
+
+impl TypedValueParser for HeaderParser {
+    type Value = Header;
+
+    fn parse_ref(
+        &self,
+        _: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Header, clap::Error> {
+        let text = value.to_str().ok_or_else(|| "it is not UTF-8".to_owned());
+        text.and_then(str::parse).map_err(|reason| {
+            clap::Error::raw(ErrorKind::ValueValidation, format!("--header: {reason}\n"))
+        })
     }
 }
 

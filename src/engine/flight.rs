@@ -4,6 +4,7 @@
 //! they mean is the scheduler's to say. Dropped at any await, it closes its socket and leaves
 //! no file.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::fetch::{Conn, Exchange, Fetcher, Request, Seat};
@@ -31,8 +32,18 @@ pub(super) struct Landed {
     pub(super) disk: Option<StoreError>,
 }
 
-/// Makes one attempt through the exit with index `exit`.
-pub(super) async fn fly(ground: Arc<Ground>, exit: usize, seat: Seat, request: Request) -> Landed {
+/// Makes one attempt through the exit with index `exit`. Boxed at both ends: the state of an
+/// attempt is some 5 KB, and a task moves its future and its output several times.
+pub(super) fn fly(
+    ground: Arc<Ground>,
+    exit: usize,
+    seat: Seat,
+    request: Request,
+) -> Pin<Box<impl Future<Output = Box<Landed>> + Send>> {
+    Box::pin(attempt(ground, exit, seat, request))
+}
+
+async fn attempt(ground: Arc<Ground>, exit: usize, seat: Seat, request: Request) -> Box<Landed> {
     let mut exchange = ground.fetcher.start(exit, seat, request).await;
     let mut stored = None;
     if exchange.head().is_some_and(|head| ground.keeps(head)) {
@@ -55,12 +66,12 @@ pub(super) async fn fly(ground: Arc<Ground>, exit: usize, seat: Seat, request: R
         Some(Ok(_)) | None => {}
     }
     let (body, disk) = landed;
-    Landed {
+    Box::new(Landed {
         attempt,
         body,
         conn,
         disk,
-    }
+    })
 }
 
 impl Ground {

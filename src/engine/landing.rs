@@ -11,7 +11,7 @@ use super::records::{self, Stored};
 use super::stop::Ended;
 use super::{Engine, Flight};
 use crate::input::urls::{Batch, Entry};
-use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Record, Refusal, Time};
+use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Record, Refusal, Time};
 use crate::report::Tried;
 use crate::schedule::{Verdict, Work};
 use crate::store::{Decision, StoreError};
@@ -21,7 +21,7 @@ const BREATHER: Duration = Duration::from_millis(100);
 
 impl Engine {
     /// An attempt's task has ended, one way or the other.
-    pub(super) fn land(&mut self, ended: Result<(Id, Landed), JoinError>) {
+    pub(super) fn land(&mut self, ended: Result<(Id, Box<Landed>), JoinError>) {
         let now = self.clock.now();
         let (id, landed) = match ended {
             Ok((id, landed)) => (id, Some(landed)),
@@ -36,7 +36,7 @@ impl Engine {
             return;
         };
         match landed {
-            Some(landed) => self.judge(flight, landed, now),
+            Some(landed) => self.judge(flight, *landed, now),
             None => self.cut_short(flight, now),
         }
     }
@@ -57,7 +57,7 @@ impl Engine {
             disk,
         } = landed;
         self.conns.give_back(flight.exit, conn, now);
-        let origin = Origin::of(flight.work.target());
+        let origin = self.scheduler.origin(&flight.lease).clone();
         self.log(&flight, &attempt);
         if let Some(error) = disk {
             self.stop.ask_once(Ended::Local(error.into()), now);
@@ -195,6 +195,7 @@ impl Engine {
                     "line {line} has the same id for another request: give each its own"
                 ),
                 id: job.id,
+                extra: job.extra,
             }),
         }
     }

@@ -19,7 +19,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Sleep, sleep_until};
 
@@ -32,7 +31,7 @@ use crate::store::{ResultsCopy, Store};
 use flight::{Ground, Landed};
 use stop::Stop;
 
-pub use stop::Ended;
+pub use stop::{Ended, Signals};
 
 /// Time between two looks at idle sockets and progress.
 const TICK: Duration = Duration::from_millis(200);
@@ -67,6 +66,8 @@ pub struct Plan {
     pub max_time: Option<Duration>,
     /// Where to show how it goes.
     pub progress: Progress,
+    /// What may end it early.
+    pub signals: Signals,
 }
 
 /// How a run ended.
@@ -88,15 +89,10 @@ pub fn start_clock() -> Clock {
 }
 
 /// Runs `plan` to its end; every record is in the journal when it returns.
-///
-/// # Errors
-/// The signal handlers cannot be set. Everything later is told by [`End::ended`].
-pub async fn run(plan: Plan) -> anyhow::Result<End> {
-    let interrupt = signal(SignalKind::interrupt())?;
-    let terminate = signal(SignalKind::terminate())?;
+pub async fn run(plan: Plan) -> End {
     let mut engine = Engine::new(plan);
-    engine.work(interrupt, terminate).await;
-    Ok(engine.end().await)
+    engine.work().await;
+    engine.end().await
 }
 
 struct Engine {
@@ -107,7 +103,7 @@ struct Engine {
     scheduler: Scheduler,
     conns: Conns,
     ground: Arc<Ground>,
-    tasks: JoinSet<Landed>,
+    tasks: JoinSet<Box<Landed>>,
     /// What each task holds; a task that dies returns nothing itself.
     flights: HashMap<Id, Flight>,
     urls: Urls,
@@ -120,8 +116,11 @@ struct Engine {
     copy: Option<ResultsCopy>,
     tally: Tally,
     progress: Progress,
+    signals: Signals,
     max_time: Option<Time>,
     stop: Stop,
+    /// When idle sockets and progress are looked at next.
+    next_tick: Time,
     /// Nothing starts before: this machine had no descriptor or port to spare.
     resume_at: Time,
 }
@@ -158,14 +157,16 @@ impl Engine {
             store: plan.store,
             copy: plan.copy,
             progress: plan.progress,
+            signals: plan.signals,
             max_time: plan.max_time.map(|span| started + span),
             stop: Stop::default(),
+            next_tick: started,
             resume_at: Time::ZERO,
         }
     }
 
     /// The loop.
-    async fn work(&mut self, mut interrupt: Signal, mut terminate: Signal) {
+    async fn work(&mut self) {
         let mut timer = Box::pin(sleep_until(self.clock.instant(self.started).into()));
         loop {
             let wake = self.start_what_can();
@@ -176,8 +177,7 @@ impl Engine {
             self.set(&mut timer, wake);
             let reads = !self.list_read && !self.stop.is_asked() && self.scheduler.wants_more();
             tokio::select! {
-                _ = interrupt.recv() => self.stop.ask(Ended::Interrupted, self.clock.now()),
-                _ = terminate.recv() => self.stop.ask(Ended::Terminated, self.clock.now()),
+                ended = self.signals.next() => self.stop.ask(ended, self.clock.now()),
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.land(ended);
                     while let Some(ended) = self.tasks.try_join_next_with_id() {
@@ -269,7 +269,7 @@ impl Engine {
     }
 
     fn set(&self, timer: &mut Pin<Box<Sleep>>, wake: Option<Time>) {
-        let tick = self.clock.now() + TICK;
+        let tick = self.next_tick;
         let wake = [wake, self.stop.deadline(), self.max_time_left(), Some(tick)];
         let wake = wake.into_iter().flatten().min().unwrap_or(tick);
         let instant = self.clock.instant(wake).into();
@@ -285,10 +285,14 @@ impl Engine {
     /// What time alone brings.
     fn tick(&mut self) {
         let now = self.clock.now();
-        self.conns.expire(now);
         if self.max_time_left().is_some_and(|end| now >= end) {
             self.stop.ask(Ended::OutOfTime, now);
         }
+        if now < self.next_tick {
+            return;
+        }
+        self.next_tick = now + TICK;
+        self.conns.expire(now);
         self.progress.update(&self.snapshot(now));
     }
 }

@@ -64,6 +64,7 @@ pub(super) fn refused(refusal: Refusal, at: String) -> Record {
             blame: crate::model::Blame::Job,
             detail: refusal.reason,
         }),
+        extra: refusal.extra.map(|extra| *extra),
         ..empty(Outcome::Refused, at)
     }
 }

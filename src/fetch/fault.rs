@@ -25,7 +25,12 @@ pub(super) fn fault(phase: Phase, kind: FaultKind, detail: impl Into<String>) ->
 /// What an I/O error in `phase` was.
 pub(super) fn of_io(phase: Phase, err: &io::Error) -> Fault {
     if let Some(tls) = err.get_ref().and_then(|inner| inner.downcast_ref()) {
-        return fault(phase, of_tls(tls), one_line(tls));
+        let with = if phase == Phase::ExitTls {
+            "TLS with the exit"
+        } else {
+            "TLS"
+        };
+        return fault(phase, of_tls(tls), format!("{with}: {}", one_line(tls)));
     }
     let kind = match err.kind() {
         _ if is_local(err) => FaultKind::LocalLimit,
@@ -81,8 +86,12 @@ pub(super) fn of_head(err: &hyper::Error) -> Fault {
             &format!("not an HTTP answer: {}", one_line(err)),
         );
     }
-    // Canceled with another error of hyper's inside: bytes came before the request was sent.
-    if err.is_canceled() && err.source().is_some_and(|it| it.is::<hyper::Error>()) {
+    // Canceled with another error of hyper's inside: the connection ended before the request
+    // was sent, by bytes that nobody asked for or by its close.
+    let before = err
+        .source()
+        .and_then(|it| it.downcast_ref::<hyper::Error>());
+    if err.is_canceled() && before.is_some_and(|it| !it.is_incomplete_message()) {
         return at(
             FaultKind::Protocol,
             "not an HTTP answer: the peer spoke before it was asked",

@@ -39,10 +39,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue};
-use rustls::ClientConfig;
 
 use crate::model::{Attempt, Clock, Exit};
 
@@ -51,7 +51,7 @@ use dial::{Address, Addresses};
 use exchange::Terms;
 use path::{Path, Running};
 use request::{Outgoing, Templates};
-use tls::Sessions;
+use tls::{Sessions, Tls};
 
 pub use conn::Conn;
 pub use conns::{ConnRule, Conns, Seat};
@@ -120,7 +120,7 @@ struct Inner {
     coding: Coding,
     templates: Templates,
     user_agent: Option<HeaderValue>,
-    tls: ClientConfig,
+    tls: Tls,
     exits: Arc<[Exit]>,
     vias: Box<[Via]>,
     clock: Clock,
@@ -150,12 +150,15 @@ impl Fetcher {
         let vias = vias.collect::<anyhow::Result<_>>()?;
         let user_agent = match options.user_agent.as_str() {
             "" => None,
-            value => Some(HeaderValue::try_from(value)?),
+            value => Some(
+                HeaderValue::try_from(value)
+                    .context("the user agent holds characters that no header can")?,
+            ),
         };
         Ok(Fetcher(Arc::new(Inner {
             templates: Templates::new(&options)?,
             user_agent,
-            tls: options.tls.config()?,
+            tls: Tls::new(options.tls)?,
             limits: options.limits,
             tunnel: options.tunnel_http,
             coding: options.coding,

@@ -13,7 +13,10 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    WantsVerifier,
+};
 use tokio_rustls::TlsConnector;
 
 use crate::model::{Fault, Phase};
@@ -32,7 +35,11 @@ pub struct TlsRoots(Trust);
 
 #[derive(Clone)]
 enum Trust {
-    Roots(Arc<RootCertStore>),
+    /// The system's roots and these.
+    System(Arc<RootCertStore>),
+    /// Nobody's.
+    #[cfg(test)]
+    Nobody,
     Anybody,
 }
 
@@ -46,12 +53,11 @@ impl TlsRoots {
     /// If `cacert` cannot be read or holds no usable certificate.
     pub fn load(cacert: Option<&Path>) -> anyhow::Result<TlsRoots> {
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(path) = cacert {
             add_file(&mut roots, path)
                 .with_context(|| format!("cannot use the certificates of {}", path.display()))?;
         }
-        Ok(TlsRoots(Trust::Roots(Arc::new(roots))))
+        Ok(TlsRoots(Trust::System(Arc::new(roots))))
     }
 
     /// Takes every certificate (`--insecure`).
@@ -62,26 +68,59 @@ impl TlsRoots {
     /// Takes no certificate at all.
     #[cfg(test)]
     pub(super) fn none() -> TlsRoots {
-        TlsRoots(Trust::Roots(Arc::new(RootCertStore::empty())))
+        TlsRoots(Trust::Nobody)
     }
+}
 
-    /// A configuration that trusts these, without sessions yet.
+/// The configuration that all exits start from, without sessions. Finished on first use:
+/// reading the system's roots takes some 10 ms, and many runs need none.
+pub(super) struct Tls {
+    trust: Trust,
+    provider: Arc<CryptoProvider>,
+    builder: ConfigBuilder<ClientConfig, WantsVerifier>,
+    config: OnceLock<ClientConfig>,
+}
+
+impl Tls {
+    /// Will trust `roots`.
     ///
     /// # Errors
     /// If the crypto provider lacks TLS 1.2 or 1.3 (ring does not).
-    pub(super) fn config(&self) -> anyhow::Result<ClientConfig> {
+    pub(super) fn new(roots: TlsRoots) -> anyhow::Result<Tls> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?;
-        let mut config = match &self.0 {
-            Trust::Roots(roots) => builder.with_root_certificates(Arc::clone(roots)),
-            Trust::Anybody => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(TakeAny(provider))),
+        Ok(Tls {
+            trust: roots.0,
+            provider,
+            builder,
+            config: OnceLock::new(),
+        })
+    }
+
+    fn config(&self) -> &ClientConfig {
+        self.config.get_or_init(|| self.finished())
+    }
+
+    fn finished(&self) -> ClientConfig {
+        let builder = self.builder.clone();
+        let mut config = match &self.trust {
+            Trust::System(more) => {
+                let mut roots = RootCertStore::clone(more);
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                builder.with_root_certificates(roots)
+            }
+            #[cfg(test)]
+            Trust::Nobody => builder.with_root_certificates(RootCertStore::empty()),
+            Trust::Anybody => {
+                let verifier = TakeAny(Arc::clone(&self.provider));
+                let builder = builder.dangerous();
+                builder.with_custom_certificate_verifier(Arc::new(verifier))
+            }
         }
         .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(config)
+        config
     }
 }
 
@@ -147,13 +186,13 @@ impl Sessions {
     /// Makes `wire` a TLS connection with `name`. `phase` says with whom, for the facts.
     pub(super) async fn connect(
         &self,
-        base: &ClientConfig,
+        base: &Tls,
         (phase, name): (Phase, ServerName<'static>),
         wire: Wire,
         alarm: &mut Alarm,
     ) -> Result<Wire, Fault> {
         let connector = self.0.get_or_init(|| {
-            let mut config = base.clone();
+            let mut config = base.config().clone();
             config.resumption = Resumption::in_memory_sessions(SESSIONS);
             TlsConnector::from(Arc::new(config))
         });

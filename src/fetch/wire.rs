@@ -3,6 +3,8 @@
 //! An HTTPS exit is one layer, an `https://` target inside its tunnel a second one. Bytes
 //! that were read together with a CONNECT answer belong to what comes after it and are
 //! handed out first.
+//!
+//! Not vectored: a request is one small buffer, and a plain send is cheaper than a writev of one.
 
 use std::io;
 use std::pin::Pin;
@@ -83,24 +85,6 @@ impl AsyncWrite for Wire {
         match &mut self.layer {
             Layer::Bare(socket) => Pin::new(socket).poll_write(cx, bytes),
             Layer::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match &mut self.layer {
-            Layer::Bare(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
-            Layer::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, slices),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match &self.layer {
-            Layer::Bare(socket) => socket.is_write_vectored(),
-            Layer::Tls(stream) => stream.is_write_vectored(),
         }
     }
 

@@ -64,8 +64,9 @@ pub async fn read(
     loop {
         let more = list.read().await?;
         while let Some(row) = list.next_row() {
+            let line = row.line;
             if let Err(reason) = reading.take(row) {
-                bail!("{}: the CSV header {reason}", list.source());
+                bail!("{}: the CSV header in line {line} {reason}", list.source());
             }
         }
         if more == More::End {

@@ -43,34 +43,51 @@ pub type Batch = Vec<Entry>;
 /// The list under way.
 #[derive(Debug)]
 pub struct Urls {
-    /// The batch that [`open`] waited for.
+    /// The batch that [`Urls::begin`] waited for.
     first: Option<Batch>,
     batches: mpsc::Receiver<anyhow::Result<Batch>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Opens the list and waits until its first entry is known, or its end: so a list that
-/// cannot be used at all is an error before anything is sent. `format` wins over what the
-/// name tells. Dropping the future or the [`Urls`] stops the reading.
+/// Opens the list and waits until its first entry is known, or its end. As of [`spawn`] and
+/// [`Urls::begin`].
 ///
 /// # Errors
-/// No such list, UTF-16, broken compression, a CSV list without a usable header.
+/// As of [`Urls::begin`].
 pub async fn open(source: ListSource, format: Option<ListFormat>) -> anyhow::Result<Urls> {
+    let mut urls = spawn(source, format)?;
+    urls.begin().await?;
+    Ok(urls)
+}
+
+/// Starts the reading. `format` wins over what the name tells. Dropping the [`Urls`] stops it.
+///
+/// # Errors
+/// This machine has no thread to spare.
+pub fn spawn(source: ListSource, format: Option<ListFormat>) -> anyhow::Result<Urls> {
     let (sender, batches) = mpsc::channel(BATCHES);
     let thread = std::thread::Builder::new()
         .name("url list".to_owned())
         .spawn(move || read_here(source, format, &sender))
         .context("cannot start the thread that reads the URL list")?;
-    let mut urls = Urls {
+    Ok(Urls {
         first: None,
         batches,
         thread: Some(thread),
-    };
-    urls.first = urls.next().await.transpose()?;
-    Ok(urls)
+    })
 }
 
 impl Urls {
+    /// Waits until the first entry is known, or the end: so a list that cannot be used at all
+    /// is an error before anything is sent. A pipe may be silent for ever. Cancel-safe.
+    ///
+    /// # Errors
+    /// No such list, UTF-16, broken compression, a CSV list without a usable header.
+    pub async fn begin(&mut self) -> anyhow::Result<()> {
+        self.first = self.next().await.transpose()?;
+        Ok(())
+    }
+
     /// The next entries; `None` after the last. Cancel-safe. After an error the list is
     /// over: entries behind the break are unknown.
     pub async fn next(&mut self) -> Option<anyhow::Result<Batch>> {

@@ -79,6 +79,8 @@ pub struct Refusal {
     pub kind: super::ErrorKind,
     /// What is wrong and what would be right, one line, no secret.
     pub reason: String,
+    /// As [`Job::extra`], as far as it could be read.
+    pub extra: Option<Box<Map<String, Value>>>,
 }
 
 #[cfg(test)]

@@ -62,9 +62,7 @@ impl Stage {
             Stage::Budget => {
                 "a higher --rate would help, where the sites allow it; more exits would not"
             }
-            Stage::ExitSlot => {
-                "more exits would help, or a higher --per-exit if they carry it (see `probe`)"
-            }
+            Stage::ExitSlot => "more exits would help, or a higher --per-exit if they carry it",
             Stage::Dial => {
                 "nearer exits would help; a lower --connect-timeout gives up on dead ones sooner"
             }

@@ -138,7 +138,8 @@ pub struct ExitRow {
     pub ttfb_p95_ms: Option<f64>,
     /// `healthy`, `limited`, `ejected`, `probation` or `evicted`.
     pub state: &'static str,
-    /// Why it is not healthy; the last error where no reason was given.
+    /// Why it is not healthy; the last error where no reason was given, also where none of
+    /// its attempts was good.
     pub reason: Option<String>,
     /// What health left of the cap at the end.
     pub cap_now: u32,
@@ -179,7 +180,7 @@ impl Summary {
             stopped: end.stopped,
             never_above_cap: false,
             failures,
-            hint: hint(&spent, &origins),
+            hint: hint(&spent, &origins).filter(|_| tally.counts.attempts > 0),
             origins,
             time: spent.shares(),
             groups,
@@ -277,7 +278,7 @@ fn totals(counts: super::Counts, entries: u64, wall: Duration) -> Totals {
 
 fn exit_facts(exit: &ExitTally, end: ExitEnd) -> ExitFacts {
     let text = |part: &Option<std::sync::Arc<str>>| part.as_deref().map(str::to_owned);
-    let unwell = end.state != "healthy";
+    let unwell = end.state != "healthy" || (end.ok == 0 && end.faults > 0);
     let last_error = end.last_error.map(one_line);
     let reason = end.reason.map(one_line);
     let reason = reason.or_else(|| last_error.clone().filter(|_| unwell));

@@ -153,11 +153,11 @@ impl Summary {
             .collect();
         line(
             out,
-            format_args!("\nwhere jobs spent their time: {}", shares.join(", ")),
+            format_args!("\nwhere jobs spent their time\n  {}", shares.join(", ")),
         );
         line(
             out,
-            format_args!("most went to {}; {}", hint.stage.as_str(), hint.knob),
+            format_args!("  most went to {}; {}", hint.stage.as_str(), hint.knob),
         );
     }
 }

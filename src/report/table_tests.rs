@@ -81,9 +81,21 @@ fn the_table_is_aligned_and_says_it_all() {
       1 × status (origin), first in line 13: detail 13
     o.test held us back: 15 requests, 1 answered 429, paused 1 × for 1m 30s in all
 
-    where jobs spent their time: budget 41 %, exit slot 4 %, dial 2 %, handshake 0 %, tls 0 %, first byte 51 %, body 0 %, disk 1 %
-    most went to first byte; sites or exits answer slowly: a higher --per-exit, if they carry it, asks more at a time
+    where jobs spent their time
+      budget 41 %, exit slot 4 %, dial 2 %, handshake 0 %, tls 0 %, first byte 51 %, body 0 %, disk 1 %
+      most went to first byte; sites or exits answer slowly: a higher --per-exit, if they carry it, asks more at a time
     "#);
+}
+
+#[test]
+fn a_run_without_attempts_gives_no_advice() {
+    let summary = Tally::new(&[exit("a")]).finish(RunEnd {
+        exits: vec![healthy(3, 0)],
+        disk: Duration::from_millis(1),
+        ..RunEnd::default()
+    });
+    assert_eq!(summary.hint, None);
+    assert!(!summary.table().contains("most went to"));
 }
 
 #[test]

@@ -270,7 +270,7 @@ impl Exits {
             in_flight: self.pool.in_flight_of(exit),
             peak: self.pool.peak(exit),
             state: health.state(),
-            reason: health.reason().to_string(),
+            reason: told(health.reason(), row.last_error.as_deref()),
             attempts: row.attempts,
             ok: row.ok,
             faults: row.faults,
@@ -356,4 +356,14 @@ fn login_indices(seats: &[Seat]) -> Vec<u32> {
             None => index,
         })
         .collect()
+}
+
+/// A reason for people, with the last error where that says more.
+fn told(reason: Reason, last_error: Option<&str>) -> String {
+    match (reason, last_error) {
+        (Reason::None | Reason::CredentialsRefused | Reason::Intercepts, _) | (_, None) => {
+            reason.to_string()
+        }
+        (_, Some(error)) => format!("{reason}; last: {error}"),
+    }
 }

@@ -137,6 +137,11 @@ impl Scheduler {
         self.exits.pool.len()
     }
 
+    /// Whom a lease may ask.
+    pub fn origin(&self, lease: &Lease) -> &Origin {
+        &self.frontier.site(lease.site).origin
+    }
+
     /// Exits in use: neither resting after an ejection nor evicted.
     pub fn exits_in_use(&self) -> u32 {
         self.exits.up()

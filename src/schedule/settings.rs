@@ -57,6 +57,11 @@ impl Rules {
         self.allowance(origin).rate
     }
 
+    /// Requests that `origin` may get at once after a rest.
+    pub fn burst_of(&self, origin: &Origin) -> u32 {
+        self.allowance(origin).burst
+    }
+
     pub(super) fn allowance(&self, origin: &Origin) -> Allowance {
         let own = self.origins.get(origin.as_str()).copied();
         let own = own.unwrap_or_default();

@@ -1,8 +1,12 @@
 use super::*;
+use crate::store::temp::Kind;
 use crate::store::test_clock;
+use std::fs::OpenOptions;
+use std::path::Path;
 
 fn bodies(dir: &Path) -> Bodies {
-    Bodies::open(dir, Space::new(dir, 0), test_clock()).unwrap()
+    let files = TempFiles::open(dir).unwrap().keeping(Kind::Named);
+    Bodies::new(files, Space::new(dir, 0), test_clock())
 }
 
 fn temps(dir: &Path) -> usize {
@@ -111,7 +115,7 @@ fn a_full_disk_ends_the_body_with_an_error_that_says_so() {
         .write(true)
         .open(dir.path().join(".tmp/full"))
         .unwrap();
-    body.file = Some((full, TempPath(dir.path().join(".tmp/full"))));
+    body.file = Some(TempFile::named(full, dir.path().join(".tmp/full")));
     let error = body.write(&vec![0; 200_000]).unwrap_err();
     assert!(error.is_full(), "{error}");
     assert!(error.to_string().contains(".tmp/full"), "{error}");

@@ -11,6 +11,7 @@ mod lock;
 mod names;
 mod results_copy;
 mod space;
+mod temp;
 mod template;
 
 use std::fs::File;
@@ -72,7 +73,7 @@ impl Store {
         let file = lock::open(&dir.join("results.jsonl"))?;
         let space = space::Space::new(dir, options.min_free);
         space.check()?;
-        let bodies = Bodies::open(dir, space, options.clock)?;
+        let bodies = Bodies::new(temp::TempFiles::open(dir)?, space, options.clock);
         let opened = Store::fill(dir, bodies.clone(), file, options);
         if opened.is_err() {
             bodies.close();
@@ -109,8 +110,8 @@ impl Store {
     ///
     /// # Errors
     /// The last records could not be written.
-    pub fn close(mut self) -> Result<(), StoreError> {
-        let flushed = self.journal.flush();
+    pub fn close(self) -> Result<(), StoreError> {
+        let flushed = self.journal.close();
         self.bodies.close();
         flushed
     }

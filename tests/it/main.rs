@@ -2,7 +2,39 @@
 //! linked once. No assertion on a duration except generous upper bounds.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests measure how long a run takes"
+)]
 
+mod bad_exit;
 mod basics;
+mod blame_origins;
+mod blame_table;
+mod crash;
+mod dead_fleet;
+mod disk;
+mod endings;
+mod exit_lists;
+mod exit_status;
+mod fail_closed;
+mod floors;
+mod ids;
+mod interrupts;
+mod invariants;
+mod list_fields;
+mod list_sources;
+mod memory;
+mod names;
+mod readme;
+mod recovery;
+mod resume;
+mod secrets;
+mod settings_file;
+mod shells;
 mod simulate;
+mod standard_streams;
+mod url_lists;
+mod verdicts;
 mod world;
+mod wrong_side;

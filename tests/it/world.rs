@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use exitfetch::lab::{ExitHandle, Lab, LabConfig};
@@ -87,8 +87,12 @@ impl World {
 
     /// Runs `command` to its end and reads what it left in `exitfetch-out`.
     pub fn finish(&self, mut command: Command) -> Run {
+        self.wait(command.spawn().unwrap())
+    }
+
+    /// The same for a program that was started already; its pipes are read from here on.
+    pub fn wait(&self, child: Child) -> Run {
         let start = Instant::now();
-        let child = command.spawn().unwrap();
         let id = i32::try_from(child.id()).unwrap();
         let (done, watch) = std::sync::mpsc::channel::<()>();
         let guard = std::thread::spawn(move || {

@@ -143,6 +143,7 @@ impl Draft {
             url: mask::cut(&shown).into(),
             kind: fault.kind,
             reason: fault.reason.into_owned(),
+            extra: (!self.extra.is_empty()).then(|| Box::new(self.extra)),
         })
     }
 }

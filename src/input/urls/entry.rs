@@ -91,11 +91,12 @@ pub(super) fn read(line: u64, content: Content, columns: &Columns) -> Entry {
 fn from_cells(draft: &mut Draft, cells: Vec<String>, columns: &Columns) -> Result<(), Fault> {
     let (given, expected) = (cells.len(), columns.0.len());
     let pairs = || columns.0.iter().zip(&cells);
-    // URL and id first: a refusal for another cell shall name them.
+    // A refusal for another cell shall name URL and id, and bring back what means nothing here.
+    let mut id = Ok(());
     for (column, cell) in pairs() {
         match column {
-            Column::Url => draft.url = cell.trim().to_owned(),
-            Column::Id if !cell.trim().is_empty() => draft.set_id(cell.trim())?,
+            Column::Url => cell.trim().clone_into(&mut draft.url),
+            Column::Id if !cell.trim().is_empty() => id = draft.set_id(cell.trim()),
             _ => {}
         }
     }
@@ -104,12 +105,15 @@ fn from_cells(draft: &mut Draft, cells: Vec<String>, columns: &Columns) -> Resul
             "has {given} cells where the header has {expected}: quote a cell that holds a comma"
         )));
     }
+    for (column, cell) in pairs() {
+        if let Column::Extra(name) = column {
+            draft.extra.insert(name.clone(), cell.as_str().into());
+        }
+    }
+    id?;
     for (column, cell) in columns.0.iter().zip(cells) {
         match column {
-            Column::Url | Column::Id => {}
-            Column::Extra(name) => {
-                draft.extra.insert(name.clone(), Value::String(cell));
-            }
+            Column::Url | Column::Id | Column::Extra(_) => {}
             _ if cell.trim().is_empty() => {}
             Column::Method => draft.set_method(cell.trim())?,
             Column::Body => draft.body = Some(Bytes::from(cell)),
@@ -124,30 +128,33 @@ fn from_cells(draft: &mut Draft, cells: Vec<String>, columns: &Columns) -> Resul
 
 fn from_object(draft: &mut Draft, mut members: Map<String, Value>) -> Result<(), Fault> {
     let mut take = |name: &str| members.remove(name).filter(|value| !value.is_null());
-    let url = take("url").map(|url| text("url", url)).transpose();
+    let [url, id, method, headers] = ["url", "id", "method", "headers"].map(&mut take);
+    let bodies = (take("body"), take("body_base64"));
+    draft.extra = members;
+    // A refusal for another member shall name URL and id.
+    let url = url.map(|url| text("url", url)).transpose();
     if let Ok(Some(url)) = &url {
-        draft.url = url.trim().to_owned();
+        url.trim().clone_into(&mut draft.url);
     }
-    match take("id") {
+    match id {
         // Numbering entries is common; a fraction as a name is a mistake.
         Some(Value::Number(id)) if !id.is_f64() => draft.set_id(&id.to_string())?,
         Some(id) => draft.set_id(&text("id", id)?)?,
         None => {}
     }
     url?;
-    if let Some(method) = take("method") {
+    if let Some(method) = method {
         draft.set_method(text("method", method)?.trim())?;
     }
-    if let Some(headers) = take("headers") {
+    if let Some(headers) = headers {
         set_headers(draft, headers)?;
     }
-    draft.body = match (take("body"), take("body_base64")) {
+    draft.body = match bodies {
         (Some(_), Some(_)) => return Err(Fault::entry("has both body and body_base64")),
         (Some(body), None) => Some(Bytes::from(text("body", body)?)),
         (None, Some(body)) => Some(decoded(&text("body_base64", body)?)?),
         (None, None) => None,
     };
-    draft.extra = members;
     Ok(())
 }
 

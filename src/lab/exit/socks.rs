@@ -30,7 +30,9 @@ enum Stop {
     Gone,
     /// These bytes are the last.
     Say(Vec<u8>),
-    /// The exit misbehaves.
+    /// These bytes are the last, and what the exit's behaviour wants: that is counted already.
+    Behave(Vec<u8>),
+    /// The exit misbehaves otherwise.
     Act(Act),
 }
 
@@ -49,6 +51,7 @@ pub(super) async fn serve(mut wire: Wire, mut session: Session, exit: &Arc<Exit>
             exit.turned_away.fetch_add(1, Relaxed);
             turn_away(wire, Reply::raw(bytes, End::Close)).await;
         }
+        Err(Stop::Behave(bytes)) => turn_away(wire, Reply::raw(bytes, End::Close)).await,
         Err(Stop::Act(act)) => misbehave(wire, act).await,
     }
 }
@@ -73,13 +76,16 @@ async fn handshake(
         act => act,
     };
     match act {
-        Act::Page(page) => Err(refusal(match page.status {
-            401 | 403 => NOT_ALLOWED,
-            502 => HOST_UNREACHABLE,
-            503 => REFUSED,
-            _ => GENERAL_FAILURE,
-        })),
-        Act::SocksReply(code) => Err(refusal(code)),
+        Act::Page(page) => Err(Stop::Behave(
+            reply(match page.status {
+                401 | 403 => NOT_ALLOWED,
+                502 => HOST_UNREACHABLE,
+                503 => REFUSED,
+                _ => GENERAL_FAILURE,
+            })
+            .to_vec(),
+        )),
+        Act::SocksReply(code) => Err(Stop::Behave(reply(code).to_vec())),
         Act::Serve | Act::Intercept | Act::Cut => {
             wire.out.extend_from_slice(&reply(0));
             Ok((target, act))
@@ -114,13 +120,17 @@ async fn greet(
         // A login that is offered is taken also where none is wanted: it tells who it is.
         (true, _) => LOGIN,
         (false, true) if !wanted => NO_LOGIN,
+        _ if denies => return Err(Stop::Behave(vec![VERSION, NO_METHOD])),
         _ => return Err(Stop::Say(vec![VERSION, NO_METHOD])),
     };
     wire.out.extend_from_slice(&[VERSION, method]);
     wire.send().await?;
     if method == LOGIN {
         let (name, password) = login(wire).await?;
-        if denies || !exit.admits(Some((&name, &password))) {
+        if denies {
+            return Err(Stop::Behave(vec![1, 1]));
+        }
+        if !exit.admits(Some((&name, &password))) {
             return Err(Stop::Say(vec![1, 1]));
         }
         let user = exit.user(&name);

@@ -16,6 +16,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
 
 use super::StoreError;
 use crate::model::{Outcome, Record};
@@ -26,6 +28,9 @@ pub use resume::{Decision, FailedBefore, Twin};
 
 /// Buffered bytes that are written without waiting for [`Journal::flush`].
 const BUFFER: usize = 256 << 10;
+/// Disk space kept behind the file's end: where bodies have filled the disk, the records of
+/// those that were stored still fit.
+const RESERVE: u64 = 64 << 10;
 
 /// The journal of one output directory.
 #[derive(Debug)]
@@ -36,6 +41,8 @@ pub struct Journal {
     file: File,
     /// Length of the file.
     written: u64,
+    /// Disk space is kept up to this length.
+    reserved: u64,
     /// Whole lines that follow it.
     buffer: Vec<u8>,
     index: Index,
@@ -81,18 +88,46 @@ impl Journal {
             file.set_len(end)
                 .with_context(|| format!("cannot cut the torn end off {}", path.display()))?;
         }
-        Ok(Journal {
+        let mut journal = Journal {
             dir: dir.to_owned(),
             path,
             file,
             written: end,
+            reserved: 0,
             buffer: Vec::new(),
             index,
             refused,
             under_way: HashMap::new(),
             failed_before,
             loaded,
-        })
+        };
+        journal.reserve();
+        Ok(journal)
+    }
+
+    /// Keeps disk space for the next records, as far as the file system can.
+    fn reserve(&mut self) {
+        if self.reserved >= self.written + RESERVE / 2 {
+            return;
+        }
+        let flags = FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, flags, self.written, RESERVE) {
+            Ok(()) => self.reserved = self.written + RESERVE,
+            Err(Errno::NOSPC) => {}
+            // It cannot do that: no use in asking again.
+            Err(_) => self.reserved = u64::MAX,
+        }
+    }
+
+    /// Writes what is left and gives the kept disk space back.
+    ///
+    /// # Errors
+    /// As [`Journal::flush`].
+    pub(super) fn close(mut self) -> Result<(), StoreError> {
+        let flushed = self.flush();
+        // Should this fail, some disk space stays taken, no more.
+        let _ = self.file.set_len(self.written);
+        flushed
     }
 
     /// What opening found; torn or malformed lines deserve a warning.
@@ -141,10 +176,12 @@ impl Journal {
         if let Err(error) = self.file.write_all(&self.buffer) {
             // Should this fail too, the half line is cut off by the next run.
             let _ = self.file.set_len(self.written);
+            self.reserved = 0;
             return Err(StoreError::io("write", &self.path)(error));
         }
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
+        self.reserve();
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::index::{Entry, Index};
 use super::{Journal, Past};
-use crate::model::{Job, Outcome, Record, Refusal};
+use crate::model::{Job, Outcome, Record, Refusal, Secret};
 use crate::store::StoreError;
 
 /// What becomes of jobs that failed in an earlier run.
@@ -173,7 +173,19 @@ impl Journal {
 
 /// 32 bits over everything that makes a request another one; never 0.
 fn fingerprint(index: &Index, job: &Job) -> u32 {
-    let hash = index.key((job.method.as_str(), job.shown_url(), job.body.as_deref()));
+    let mut headers: Vec<(&str, &[u8])> = Vec::new();
+    if let Some(listed) = &job.headers {
+        headers.extend(
+            listed
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_bytes())),
+        );
+        // By name alone: the values of one name are sent in the order of the list.
+        headers.sort_by_key(|(name, _)| *name);
+    }
+    let login = job.authorization.as_ref().map(Secret::expose);
+    let request = (job.method.as_str(), job.shown_url(), job.body.as_deref());
+    let hash = index.key((request, headers, login));
     (hash >> 32) as u32 | 1
 }
 

@@ -211,6 +211,7 @@ fn a_refusal_never_hides_what_is_known_of_its_id_and_is_recorded_once() {
         url: "x".into(),
         kind: ErrorKind::DuplicateId,
         reason: String::new(),
+        extra: None,
     };
     assert!(journal.is_refused_already(&refusal(2)));
     assert!(!journal.is_refused_already(&refusal(3)));

@@ -1,0 +1,40 @@
+"""The usual asyncio pool, as a fair peer: one semaphore per exit, pick among the least-loaded
+half, then wait at it. Words: PROXIES URLS OUT PER_EXIT CA."""
+import asyncio, random, ssl, sys
+import aiohttp
+
+
+class Exit:
+    def __init__(self, url, slots, context):
+        self.url, self.waiting = url, 0
+        self.slots = asyncio.Semaphore(slots)
+        self.session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=slots, ssl=context))
+
+    async def fetch(self, url, path):
+        self.waiting += 1
+        try:
+            async with self.slots, self.session.get(url, proxy=self.url) as response:
+                body = await response.read()
+                if response.status == 200:
+                    with open(path, "wb") as file:
+                        file.write(body)
+        finally:
+            self.waiting -= 1
+
+
+async def main(proxies, urls, out, slots, ca):
+    context = ssl.create_default_context(cafile=ca)
+    exits = [Exit(line.strip(), int(slots), context) for line in open(proxies)]
+    jobs = enumerate(line.strip() for line in open(urls))
+
+    async def worker():
+        for n, url in jobs:
+            half = sorted(exits, key=lambda exit: exit.waiting)[: max(1, len(exits) // 2)]
+            await random.choice(half).fetch(url, f"{out}/{n}")
+
+    await asyncio.gather(*(worker() for _ in range(len(exits) * int(slots))))
+    for exit in exits:
+        await exit.session.close()
+
+
+asyncio.run(main(*sys.argv[1:]))

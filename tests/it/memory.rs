@@ -1,0 +1,82 @@
+//! Memory follows the work in hand, not the list; lines are acted on when they come.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use exitfetch::lab::{ExitConfig, LabConfig};
+use exitfetch::model::Outcome;
+use rustix::process::Signal;
+
+use crate::shells::send;
+use crate::world::World;
+
+/// KiB of memory held by the program after some seconds of this list at `--rate 20`.
+fn held(list: &str) -> u64 {
+    let world = World::new(LabConfig::alike(2, &ExitConfig::http()));
+    world.write("urls.txt", list);
+    let child = world.start(&["--rate", "20", "--summary", "none"]);
+    world.until_asked(1);
+    std::thread::sleep(Duration::from_secs(6));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
+    let peak = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    send(&child, Signal::INT);
+    let run = world.wait(child).expect(130);
+    assert!(run.took < Duration::from_secs(20), "{:?}", run.took);
+    peak
+}
+
+fn list(lines: usize, line: impl Fn(usize) -> String) -> String {
+    let mut list = String::new();
+    for n in 0..lines {
+        writeln!(list, "{}", line(n)).unwrap();
+    }
+    list
+}
+
+/// G02, with 300,000 lines in the place of a million (the debug build reads slowly).
+#[test]
+fn memory_does_not_grow_with_the_list() {
+    let one = |n| format!("http://one.test/ok/10/some/path/that/takes/room/{n}");
+    let many = |n| format!("http://host-{n}.many.test/ok/10");
+    let few = held(&list(10_000, one));
+    let long = held(&list(300_000, one));
+    let wide = held(&list(100_000, many));
+    println!(
+        "10,000 lines: {few} KiB; 300,000 of one origin: +{} KiB; 100,000 origins: +{} KiB",
+        long.saturating_sub(few),
+        wide.saturating_sub(few)
+    );
+    assert!(long < few + 40 * 1024, "{few} KiB, then {long} KiB");
+    assert!(wide < few + 100 * 1024, "{few} KiB, then {wide} KiB");
+}
+
+/// G02: a line is fetched when it comes, the last one without newline too, and the end of the
+/// list is the end of the run.
+#[test]
+fn a_line_on_standard_input_is_acted_on_when_it_comes() {
+    let world = World::new(LabConfig::alike(2, &ExitConfig::http()));
+    let mut command = world.exitfetch(["run", "--exits", "exits.txt", "--urls", "-"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut lines = child.stdin.take().unwrap();
+    lines.write_all(b"http://o.test/ok/1\n").unwrap();
+    lines.flush().unwrap();
+    world.until_asked(1);
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(world.lab.origin_stats().requests, 1);
+    lines.write_all(b"http://o.test/ok/2").unwrap();
+    let closed = Instant::now();
+    drop(lines);
+    let run = world.wait(child).expect(0);
+    assert_eq!(run.count(Outcome::Ok), 2);
+    assert!(
+        closed.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        closed.elapsed()
+    );
+}
