@@ -4,13 +4,15 @@
 //! are those of a run and exist once.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, CommandFactory, Parser};
+use toml::Value;
 
 use super::args::RunArgs;
-use super::config::{OriginConfig, as_words};
+use super::config::{OriginConfig, Site, as_words};
 use super::{Cli, Code, Command, Stopped, logging, settings, stdout};
 use crate::model::Time;
 use crate::schedule::{Note, Rules};
@@ -107,7 +109,7 @@ impl Rehearsal {
             );
             return Err(mistake(key, error));
         }
-        let args = flags(&scenario).map_err(|error| mistake("run", error))?;
+        let args = flags(&scenario).map_err(|(key, error)| mistake(&key, error))?;
         let rules = rules(&scenario, &args, seed).map_err(|error| mistake("rate", error))?;
         Ok(Rehearsal {
             scenario,
@@ -180,19 +182,26 @@ fn is_flag(key: &str) -> bool {
     FLAGS.contains(&key) || key == "seed"
 }
 
-/// The file's flags, with the defaults of `run` for the rest.
-fn flags(scenario: &Scenario) -> Result<Box<RunArgs>> {
-    let table = toml::Table::try_from(&scenario.run).context("`run`")?;
+/// The file's flags, with the defaults of `run` for the rest. A mistake comes with its key.
+fn flags(scenario: &Scenario) -> Result<Box<RunArgs>, (String, anyhow::Error)> {
     let mut cli = Cli::command();
-    let run = cli
-        .find_subcommand_mut("run")
-        .context("there is no `run`")?;
-    let words = as_words(&table, run)?;
-    let words = ["exitfetch", "run"]
-        .into_iter()
-        .map(Into::into)
-        .chain(words);
-    let parsed = Cli::try_parse_from(words).map_err(|error| {
+    let run = cli.find_subcommand_mut("run");
+    let mut words = Vec::new();
+    for (key, value) in &scenario.run {
+        let flag = || {
+            let run = run.as_deref().context("there is no `run`")?;
+            let value = Value::try_from(value).context("write text or a number")?;
+            let words = as_words(key, &value, run)?;
+            parsed(words.clone()).map(|_| words)
+        };
+        words.extend(flag().map_err(|error| (key.clone(), error))?);
+    }
+    parsed(words).map_err(|error| ("run".to_owned(), error))
+}
+
+fn parsed(flags: Vec<OsString>) -> Result<Box<RunArgs>> {
+    let words = ["exitfetch", "run"].map(OsString::from);
+    let parsed = Cli::try_parse_from(words.into_iter().chain(flags)).map_err(|error| {
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default();
         anyhow!("{}", line.trim_start_matches("error: "))
@@ -205,18 +214,19 @@ fn flags(scenario: &Scenario) -> Result<Box<RunArgs>> {
 
 fn rules(scenario: &Scenario, args: &RunArgs, seed: Option<u64>) -> Result<Rules> {
     let own = scenario.budgets().into_iter().map(|budget| {
-        let rate = budget.rate.map(toml::Value::try_from).transpose();
-        let config = OriginConfig {
-            rate: rate.context("`rate`: write a number or text")?,
-            burst: budget.burst,
-            per_origin: budget.per_origin,
-            headers: BTreeMap::new(),
-        };
-        Ok((budget.host, config))
+        let mut table = toml::Table::new();
+        if let Some(rate) = budget.rate {
+            let rate = Value::try_from(rate).context("a rate is a number or text")?;
+            table.insert("rate".to_owned(), rate);
+        }
+        for (key, value) in [("burst", budget.burst), ("per_origin", budget.per_origin)] {
+            table.extend(value.map(|value| (key.to_owned(), Value::from(value))));
+        }
+        let config: OriginConfig = table.try_into()?;
+        Ok((Site(budget.origin), config))
     });
     let own = own.collect::<Result<BTreeMap<_, _>>>()?;
-    let most = args.max_in_flight.unwrap_or(u32::MAX);
-    let rules = settings::rules(args, &own, most)?;
+    let rules = settings::rules(args, &own, args.max_in_flight.unwrap_or(u32::MAX));
     Ok(Rules {
         seed: seed.or(args.seed).unwrap_or(1),
         ..rules

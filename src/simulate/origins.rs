@@ -109,8 +109,8 @@ impl<'a> Origins<'a> {
 /// What we allow ourselves at one origin, as the settings file has it.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// The origin.
-    pub host: String,
+    /// Where.
+    pub origin: Origin,
     /// A number or text.
     pub rate: Option<Value>,
     /// At once.
@@ -126,7 +126,7 @@ impl Scenario {
         let budgets = origins.all.into_iter().map(|host| {
             let spec = &self.origins[host.class];
             Budget {
-                host: host.name,
+                origin: host.origin(),
                 rate: spec.rate.clone(),
                 burst: spec.burst,
                 per_origin: spec.per_origin,
