@@ -81,7 +81,7 @@ fn flags_that_mean_nothing_here_are_refused_with_their_line() {
         (r#"{"out": "x"}"#, "has no key `out`"),
         (r#"{"retris": 2}"#, "has no key `retris`"),
         (r#"{"rate": 0}"#, "--rate"),
-        (r#"{"rate": null}"#, "run"),
+        (r#"{"rate": null}"#, "write text or a number"),
     ] {
         let text = LEAST.replace(r#"{"rate": "unlimited"}"#, run);
         let Err(mistake) = Rehearsal::read(&text, None) else {
