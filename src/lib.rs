@@ -11,4 +11,5 @@ pub mod lab;
 pub mod model;
 pub mod report;
 pub mod schedule;
+pub mod simulate;
 pub mod store;

@@ -14,6 +14,7 @@ mod logging;
 mod run;
 mod settings;
 mod shell;
+mod simulate;
 mod stdout;
 mod values;
 
@@ -58,6 +59,9 @@ enum Command {
     /// Keep a loopback lab running: origins and exits to rehearse on
     #[command(after_help = lab::EXAMPLES)]
     Lab(lab::LabArgs),
+    /// Rehearse a fleet without any network: a scenario file against the scheduler
+    #[command(after_help = simulate::EXAMPLES)]
+    Simulate(simulate::SimulateArgs),
     /// Print a completion script for a shell
     Completions {
         /// bash, zsh, fish, elvish or powershell
@@ -204,6 +208,7 @@ fn execute(parsed: Parsed) -> Result<Code, Stopped> {
         Command::Run(args) => run::run(*args, parsed.config, parsed.per_exit_given),
         Command::Demo => demo::demo(),
         Command::Lab(args) => lab::lab(args),
+        Command::Simulate(args) => simulate::simulate(&args),
         Command::Completions { shell } => shell::completions(shell, &mut Cli::command()),
         Command::Man => shell::man(Cli::command()),
     }

@@ -32,6 +32,8 @@ pub struct Seen {
     pub refusing_origins: u32,
     /// How many other exits had clean answers from this origin in the last minute.
     pub clean_elsewhere: u32,
+    /// Other exits get 429s from this origin as well, so one is about all of us.
+    pub throttles_all: bool,
     /// An earlier attempt of this job ended with the same [`Symptom`].
     pub echo: Echo,
     /// What is known about TLS, for an invalid certificate.

@@ -118,6 +118,9 @@ impl Scheduler {
         if ended.judgement.blame == Some(Blame::Pair) {
             site.pairs.hold(exit, now);
         }
+        if ended.attempt.status() == Some(429) {
+            site.pairs.throttled(exit, now);
+        }
         match ended.judgement.origin {
             OriginSign::Clean => {
                 let over = if answered_over_tls(ended.attempt, work) {

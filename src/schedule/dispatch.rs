@@ -222,7 +222,9 @@ impl Choice<'_> {
             LeaveOut::Held => !held(exit),
             LeaveOut::None => true,
         };
-        self.exits.pool.pick(rng, wanted, self.warm.exits(self.now))
+        let spread = self.pairs.is_counting(self.now);
+        let warm = self.warm.exits(self.now).filter(|_| !spread);
+        self.exits.pool.pick(rng, wanted, warm)
     }
 
     fn leave_out(&self, work: &Work) -> LeaveOut {

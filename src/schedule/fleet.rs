@@ -199,7 +199,7 @@ impl Fleet {
         let before = self.health(exit).reason();
         let change = self.change(exit, span.now, |health| health.fault(charge, span, rng));
         if self.panic.is_probe(span.dispatched) {
-            self.panic.probe_failed(span.now);
+            self.panic.probe_failed(self.left(), span.now);
         }
         let member = &mut self.exits[exit as usize];
         if share.ejects == Ejects::Yes && member.health.is_suspect() {

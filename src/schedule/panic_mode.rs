@@ -99,7 +99,7 @@ impl Panic {
         match self.round {
             None => Gate::Open,
             Some(round) if now < round.until => Gate::Shut(round.until),
-            Some(round) if round.started < PROBES.min(pool.max(1)) => Gate::Probe,
+            Some(round) if round.started < quota(pool) => Gate::Probe,
             Some(_) => Gate::Probing,
         }
     }
@@ -134,11 +134,12 @@ impl Panic {
         self.round.is_none() && self.began.back(PRELUDE) <= out_at && out_at < self.ended
     }
 
-    /// A probe failed. When none is left under way, the next pause begins.
-    pub fn probe_failed(&mut self, now: Time) {
+    /// A probe failed. When all of the round have, the next pause begins: an exit that fails at
+    /// once must not be the round's only one.
+    pub fn probe_failed(&mut self, pool: u32, now: Time) {
         let Some(round) = &mut self.round else { return };
         round.open = round.open.saturating_sub(1);
-        if round.open == 0 {
+        if round.open == 0 && round.started >= quota(pool) {
             let pause = round.pause.saturating_mul(2).min(PAUSE_MOST);
             self.round = Some(Round::new(now, pause));
         }
@@ -152,6 +153,11 @@ impl Panic {
             round.open = round.open.saturating_sub(1);
         }
     }
+}
+
+/// Probes of a round in a pool of so many exits that are not evicted.
+fn quota(pool: u32) -> u32 {
+    PROBES.min(pool.max(1))
 }
 
 impl Round {
@@ -213,10 +219,22 @@ mod tests {
             assert_eq!(panic.gate(2, now), Gate::Probe);
             panic.probe_started();
             assert_eq!(panic.gate(2, now), Gate::Probing);
-            panic.probe_failed(now);
+            panic.probe_failed(2, now);
             assert_eq!(panic.gate(2, now), Gate::Probing, "one is still under way");
-            panic.probe_failed(now);
+            panic.probe_failed(2, now);
         }
+    }
+
+    #[test]
+    fn a_probe_that_fails_at_once_leaves_the_others_their_turn() {
+        let mut panic = Panic::default();
+        panic.alarm(secs(0));
+        for _ in 0..3 {
+            assert_eq!(panic.gate(3, secs(5)), Gate::Probe);
+            panic.probe_started();
+            panic.probe_failed(3, secs(5));
+        }
+        assert_eq!(panic.gate(3, secs(5)), Gate::Shut(secs(15)));
     }
 
     #[test]

@@ -135,6 +135,7 @@ impl Scheduler {
             credentials_worked: self.exits.login_worked(exit),
             refusing_origins: 0,
             clean_elsewhere: pairs.clean_elsewhere(exit.number(), now),
+            throttles_all: pairs.throttles_all(exit.number(), now),
             echo: echo(work, symptom, exit),
             tls: match (
                 pairs.valid_tls_elsewhere(exit.number(), now),

@@ -50,6 +50,11 @@ impl Counter {
         self.faults = (self.faults - 1.0).max(0.0);
     }
 
+    /// Which part of the recent events were faults; 0 without any.
+    pub fn share(&self) -> f32 {
+        self.faults / self.events.max(1.0)
+    }
+
     /// The estimated fault probability; `p0` where nothing is known yet.
     fn rate(&self, p0: f32) -> f32 {
         (self.faults + 1.0) / (self.events + 1.0 / p0)

@@ -42,6 +42,7 @@ mod resume;
 mod secrets;
 mod settings_file;
 mod shells;
+mod simulate;
 mod stalled;
 mod standard_streams;
 mod throttled;

@@ -64,7 +64,8 @@ fn origins_answer(status: u16, accept: &Codes, seen: &Seen) -> Judgement {
     if accept.contains(status) {
         return GOOD;
     }
-    let lonely = seen.clean_elsewhere >= CLEAN_ELSEWHERE;
+    let common = status == 429 && seen.throttles_all;
+    let lonely = seen.clean_elsewhere >= CLEAN_ELSEWHERE && !common;
     match status {
         429 | 403 if lonely => verdict(
             Blame::Pair,

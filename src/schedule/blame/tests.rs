@@ -9,6 +9,7 @@ const SEEN: Seen = Seen {
     credentials_worked: true,
     refusing_origins: 1,
     clean_elsewhere: 0,
+    throttles_all: false,
     echo: Echo::None,
     tls: TlsSeen::Unknown,
     others: Others::Some,
@@ -326,6 +327,18 @@ fn a_429_or_403_while_three_others_are_welcome_is_the_pairs() {
             assert_eq!(judged(&attempt, seen).blame, Some(expected), "{status}");
         }
     }
+}
+
+#[test]
+fn a_429_that_others_get_as_well_is_the_origins() {
+    let seen = Seen {
+        clean_elsewhere: 4,
+        throttles_all: true,
+        ..SEEN
+    };
+    let blame = |status| judged(&answered(Route::Tunnel, status, &[]), seen).blame;
+    assert_eq!(blame(429), Some(Blame::Origin));
+    assert_eq!(blame(403), Some(Blame::Pair));
 }
 
 #[test]

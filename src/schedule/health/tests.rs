@@ -98,6 +98,7 @@ const QUARTER: Share = Share {
 #[test]
 fn faults_halve_the_cap_and_then_eject() {
     let mut exit = Exit::new(8);
+    exit.health.proves(Proven::Answers);
     let changes: Vec<(Change, u32)> = (0..4).map(|_| (exit.fault(), exit.cap())).collect();
     assert_eq!(
         changes,
@@ -115,6 +116,7 @@ fn faults_halve_the_cap_and_then_eject() {
 #[test]
 fn a_burst_dispatched_before_the_cut_halves_once() {
     let mut exit = Exit::new(16);
+    exit.health.proves(Proven::Answers);
     let span = exit.span();
     let halvings = (0..3)
         .filter(|_| exit.fault_in(Share::WHOLE, span, Ejection::Allowed) == Change::Limited)
@@ -132,6 +134,7 @@ fn a_cap_of_one_stays_one() {
 #[test]
 fn a_limited_exit_earns_its_cap_back_by_doubling_every_ten_good_answers() {
     let mut exit = Exit::new(8);
+    exit.health.proves(Proven::Answers);
     (0..3).for_each(|_| {
         exit.fault();
     });
@@ -165,6 +168,23 @@ fn each_fault_in_a_row_doubles_the_hold_off_up_to_ten_seconds() {
     let span = exit.span();
     exit.fault_in(Share::WHOLE, span, Ejection::Withheld);
     assert_eq!(exit.hold_off(), Duration::from_millis(500));
+}
+
+#[test]
+fn an_exit_that_fails_twice_before_it_ever_worked_gets_one_attempt_at_a_time() {
+    let mut exit = Exit::new(4);
+    assert_eq!(exit.cap(), 4);
+    let fails_twice = |exit: &mut Exit| {
+        exit.fault_of(QUARTER);
+        exit.now = exit.now + exit.hold_off();
+        exit.fault_of(QUARTER);
+    };
+    fails_twice(&mut exit);
+    assert_eq!((exit.cap(), exit.state()), (1, State::Healthy));
+    exit.good();
+    assert_eq!(exit.cap(), 4);
+    fails_twice(&mut exit);
+    assert_eq!(exit.cap(), 4, "it has worked");
 }
 
 #[test]
