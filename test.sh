@@ -20,4 +20,6 @@ if [ "${#missing[@]}" -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/
     echo "test.sh: could not install ${missing[*]}; the tests that need them will be left out" >&2
 fi
 
+# Most tests wait for peers rather than for the processor.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-8}"
 cargo test --locked "$@"
