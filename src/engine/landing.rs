@@ -90,8 +90,8 @@ impl Engine {
                             bytes,
                             sha256,
                         };
-                        let record =
-                            records::ok(&work, &attempt, stored, &self.exits, self.at(now));
+                        let at = self.at(now);
+                        let record = records::ok(&work, &attempt, stored, &self.exits, at);
                         self.settle(&record);
                     }
                     Err(error) => self.disk_failed(error),
@@ -131,7 +131,8 @@ impl Engine {
 
     /// Records a job that was given up.
     pub(super) fn fail(&mut self, work: &Work, failure: Failure) {
-        let record = records::failed(work, failure, &self.exits, self.at(self.clock.now()));
+        let at = self.at(self.clock.now());
+        let record = records::failed(work, failure, &self.exits, at);
         self.settle(&record);
     }
 
@@ -214,12 +215,16 @@ impl Engine {
         }
     }
 
-    /// `now` as records write it: RFC 3339, UTC, to the millisecond.
-    fn at(&self, now: Time) -> String {
+    /// `now` as records write it: RFC 3339, UTC, to the millisecond. Written once for the
+    /// many records of one millisecond.
+    fn at(&mut self, now: Time) -> String {
         let unix = self.clock.unix(now);
         let millis = i64::try_from(unix.as_millis()).unwrap_or(i64::MAX);
-        let stamp = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
-        format!("{stamp:.3}")
+        if self.stamp.0 != millis {
+            let stamp = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
+            self.stamp = (millis, format!("{stamp:.3}"));
+        }
+        self.stamp.1.clone()
     }
 }
 

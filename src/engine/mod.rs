@@ -105,7 +105,7 @@ struct Engine {
     ground: Arc<Ground>,
     tasks: JoinSet<Box<Landed>>,
     /// What each task holds; a task that dies returns nothing itself.
-    flights: HashMap<Id, Flight>,
+    flights: HashMap<Id, Flight, foldhash::fast::RandomState>,
     urls: Urls,
     list: String,
     /// The list has been read to its end.
@@ -117,6 +117,8 @@ struct Engine {
     tally: Tally,
     progress: Progress,
     signals: Signals,
+    /// The last instant that a record was stamped with, in milliseconds, and how it is written.
+    stamp: (i64, String),
     max_time: Option<Time>,
     stop: Stop,
     /// When idle sockets and progress are looked at next.
@@ -149,7 +151,7 @@ impl Engine {
                 max_redirects: plan.max_redirects,
             }),
             tasks: JoinSet::new(),
-            flights: HashMap::new(),
+            flights: HashMap::default(),
             urls: plan.urls,
             list: plan.list,
             list_read: false,
@@ -159,6 +161,7 @@ impl Engine {
             progress: plan.progress,
             signals: plan.signals,
             max_time: plan.max_time.map(|span| started + span),
+            stamp: (i64::MIN, String::new()),
             stop: Stop::default(),
             next_tick: started,
             resume_at: Time::ZERO,

@@ -47,7 +47,7 @@ impl Counted {
 
 /// The counts by origin.
 #[derive(Debug, Default)]
-pub(super) struct Origins(HashMap<Origin, Counted>);
+pub(super) struct Origins(HashMap<Origin, Counted, foldhash::fast::RandomState>);
 
 impl Origins {
     pub fn attempt(&mut self, origin: &Origin, attempt: &Attempt) {

@@ -5,8 +5,9 @@
 //! nothing else. Keys are salted per run; a list cannot be made to collide.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+
+use foldhash::quality::RandomState;
 
 use crate::model::Outcome;
 
