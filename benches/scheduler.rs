@@ -119,18 +119,22 @@ impl Steady {
 fn decisions(c: &mut Criterion) {
     let mut group = c.benchmark_group("decision");
     group.throughput(Throughput::Elements(2));
-    for (exits, origins) in [(100, 100), (100_000, 100_000)] {
+    // The last two differ in the fleet alone; the first shows what the origins' memory costs.
+    for (exits, origins) in [(100, 100), (100, 100_000), (100_000, 100_000)] {
         // Twice what the steps ask for: every start waits a moment for its origin's budget.
         let limited = 2.0 / STEP.as_secs_f64() / origins as f64;
         for (name, rate) in [("unlimited", None), ("limited", Some(limited))] {
             let steady = RefCell::new(Steady::new(exits, origins, rate));
-            group.bench_function(BenchmarkId::new(name, exits), |bench| {
-                bench.iter_batched(
-                    || steady.borrow_mut().push(),
-                    |()| steady.borrow_mut().step(),
-                    BatchSize::NumIterations(1000),
-                );
-            });
+            group.bench_function(
+                BenchmarkId::new(name, format!("{exits}x{origins}")),
+                |bench| {
+                    bench.iter_batched(
+                        || steady.borrow_mut().push(),
+                        |()| steady.borrow_mut().step(),
+                        BatchSize::NumIterations(1000),
+                    );
+                },
+            );
         }
     }
     group.finish();
