@@ -74,8 +74,9 @@ impl Engine {
     }
 
     fn facts(&self) -> RunEnd {
+        let now = self.clock.now();
         let exit = |number: u32| {
-            let state = self.scheduler.exit(ExitIx::new(number));
+            let state = self.scheduler.exit(ExitIx::new(number), now);
             ExitEnd {
                 cap: state.ceiling,
                 cap_now: state.cap,
@@ -100,7 +101,7 @@ impl Engine {
             exits: (0..self.scheduler.exits()).map(exit).collect(),
             groups: self.groups.iter().enumerate().map(group).collect(),
             entries: self.entries,
-            wall: self.clock.now() - self.started,
+            wall: now - self.started,
             disk: self.store.bodies.disk_time(),
             stopped: None,
         }

@@ -261,11 +261,12 @@ impl Exits {
     }
 
     /// One exit for summaries.
-    pub(super) fn state(&self, exit: ExitIx) -> ExitState<'_> {
+    pub(super) fn state(&self, exit: ExitIx, now: Time) -> ExitState<'_> {
         let row = &self.rows[exit.index()];
         let health = self.fleet.health(exit.number());
         ExitState {
-            cap: self.pool.cap(exit),
+            // Not the pool's, which is 0 during the moment's rest after a fault.
+            cap: health.cap(now),
             ceiling: row.ceiling,
             in_flight: self.pool.in_flight_of(exit),
             peak: self.pool.peak(exit),

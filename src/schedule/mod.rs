@@ -148,8 +148,8 @@ impl Scheduler {
     }
 
     /// One exit.
-    pub fn exit(&self, exit: ExitIx) -> ExitState<'_> {
-        self.exits.state(exit)
+    pub fn exit(&self, exit: ExitIx, now: Time) -> ExitState<'_> {
+        self.exits.state(exit, now)
     }
 
     /// The most leases that a group had at once.

@@ -100,7 +100,7 @@ pub enum Verdict {
 /// One exit, as summaries show it.
 #[derive(Clone, Debug)]
 pub struct ExitState<'a> {
-    /// What it may carry now; 0 while it rests.
+    /// What its health leaves of the ceiling; 0 if it is ejected or evicted.
     pub cap: u32,
     /// What it may carry at best.
     pub ceiling: u32,

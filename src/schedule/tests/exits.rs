@@ -334,7 +334,7 @@ fn a_cancelled_probe_frees_its_place() {
         scheduler.push(job(line, &format!("http://o{line}.test/")), now);
     }
     // Break the exit until it rests.
-    while scheduler.exit(ExitIx::new(0)).state != State::Ejected {
+    while scheduler.exit(ExitIx::new(0), now).state != State::Ejected {
         match scheduler.next(now) {
             Next::Start(start) => {
                 let gone = fault(Phase::Dial, FaultKind::Refused);
@@ -352,7 +352,7 @@ fn a_cancelled_probe_frees_its_place() {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(scheduler.exit(ExitIx::new(0)).state, State::Probation);
+        assert_eq!(scheduler.exit(ExitIx::new(0), now).state, State::Probation);
         assert!(
             !matches!(scheduler.next(now), Next::Start(_)),
             "one probe at a time"
@@ -444,4 +444,17 @@ fn an_exit_not_welcome_at_an_origin_works_for_others() {
     let row = world.exit(0);
     assert!(row.status_429 < 10, "{}", row.status_429);
     assert!(row.ok > 20, "{}", row.ok);
+}
+
+#[test]
+fn the_moment_s_rest_after_a_fault_is_no_loss_of_cap() {
+    let mut scheduler = Scheduler::new(rules(), &seats(&[4]), &[]);
+    scheduler.push(job(0, "http://a.test/"), Time::ZERO);
+    let Next::Start(start) = scheduler.next(Time::ZERO) else {
+        panic!("it can start");
+    };
+    let gone = fault(Phase::Dial, FaultKind::Refused);
+    let _ = scheduler.finish(start.lease, start.work, &gone, Time::ZERO);
+    let exit = scheduler.exit(ExitIx::new(0), Time::ZERO);
+    assert_eq!((exit.state, exit.cap), (State::Healthy, 4));
 }

@@ -129,7 +129,7 @@ fn play(plan: &Plan) -> Story {
                 }
                 Next::Idle => break None,
             }
-            check_load(&scheduler, plan, &seats);
+            check_load(&scheduler, plan, &seats, now);
         };
         scheduler.check(now);
         let done = scheduler.is_empty() && pushed >= plan.jobs;
@@ -173,10 +173,10 @@ fn play(plan: &Plan) -> Story {
 }
 
 /// Invariants 1 and 2.
-fn check_load(scheduler: &Scheduler, plan: &Plan, seats: &[Seat]) {
+fn check_load(scheduler: &Scheduler, plan: &Plan, seats: &[Seat], now: Time) {
     let mut groups = vec![0; plan.groups.len()];
     for (index, seat) in seats.iter().enumerate() {
-        let exit = scheduler.exit(ExitIx::new(index as u32));
+        let exit = scheduler.exit(ExitIx::new(index as u32), now);
         assert!(exit.in_flight <= seat.ceiling && exit.peak <= seat.ceiling);
         if let Some(group) = seat.group {
             groups[group as usize] += exit.in_flight;

@@ -247,7 +247,7 @@ impl World {
     }
 
     pub fn exit(&self, exit: u32) -> ExitState<'_> {
-        self.scheduler.exit(ExitIx::new(exit))
+        self.scheduler.exit(ExitIx::new(exit), self.now)
     }
 
     fn begin(&mut self, start: Start) {
