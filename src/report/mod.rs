@@ -6,6 +6,7 @@
 
 mod end;
 mod files;
+mod knob;
 mod origins;
 mod progress;
 mod spent;

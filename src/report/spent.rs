@@ -60,7 +60,7 @@ impl Stage {
     pub fn knob(self) -> &'static str {
         match self {
             Stage::Budget => {
-                "a higher --rate would help, where the sites allow it; more exits would not"
+                "a higher --rate (or --per-origin, if it is set) would help, where the sites allow it; more exits would not"
             }
             Stage::ExitSlot => "more exits would help, or a higher --per-exit if they carry it",
             Stage::Dial => {
@@ -123,18 +123,24 @@ impl Spent {
         }
     }
 
+    /// One stage's part of the whole, 0 to 1.
+    pub(super) fn share(&self, stage: Stage) -> f64 {
+        let whole: f64 = self.0.iter().sum();
+        if whole > 0.0 {
+            self.0[stage as usize] / whole
+        } else {
+            0.0
+        }
+    }
+
     /// Every stage with its share; all shares are 0 where no time was spent.
     pub fn shares(&self) -> Vec<Share> {
-        let whole: f64 = self.0.iter().sum();
         Stage::ALL
             .iter()
-            .map(|stage| {
-                let ms = self.0[*stage as usize];
-                Share {
-                    stage: *stage,
-                    ms: ms.round(),
-                    share: if whole > 0.0 { ms / whole } else { 0.0 },
-                }
+            .map(|&stage| Share {
+                stage,
+                ms: self.0[stage as usize].round(),
+                share: self.share(stage),
             })
             .collect()
     }

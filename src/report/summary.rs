@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::end::{ExitEnd, GroupEnd, RunEnd};
+use super::knob::{Limits, knob};
 use super::origins::OriginRow;
-use super::spent::{Share, Spent, Stage};
+use super::spent::{Share, Stage};
 use super::tally::{ExitTally, Tally};
 use crate::model::{Blame, ErrorKind};
 
@@ -180,7 +181,13 @@ impl Summary {
             stopped: end.stopped,
             never_above_cap: false,
             failures,
-            hint: hint(&spent, &origins).filter(|_| tally.counts.attempts > 0),
+            hint: spent
+                .most()
+                .filter(|_| tally.counts.attempts > 0)
+                .map(|stage| {
+                    let knob = knob(stage, &spent, &Limits::of(&exits, &groups, &origins));
+                    Hint { stage, knob }
+                }),
             origins,
             time: spent.shares(),
             groups,
@@ -311,18 +318,6 @@ fn group_row(group: GroupEnd) -> GroupRow {
         cap: group.cap,
         peak: group.peak,
     }
-}
-
-fn hint(spent: &Spent, origins: &[OriginRow]) -> Option<Hint> {
-    let stage = spent.most()?;
-    let slowed = origins.iter().any(|o| o.status_429 + o.pauses > 0);
-    let knob = match stage {
-        Stage::Budget if slowed => {
-            "the sites set the pace (429, pauses): a lower --rate may even end sooner"
-        }
-        stage => stage.knob(),
-    };
-    Some(Hint { stage, knob })
 }
 
 /// On one line, whatever an exit or a site put into it.

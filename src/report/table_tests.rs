@@ -83,7 +83,7 @@ fn the_table_is_aligned_and_says_it_all() {
 
     where jobs spent their time
       budget 41 %, exit slot 4 %, dial 2 %, handshake 0 %, tls 0 %, first byte 51 %, body 0 %, disk 1 %
-      most went to first byte; sites or exits answer slowly: a higher --per-exit, if they carry it, asks more at a time
+      most went to first byte; sites or exits answer slowly; no setting would help much
     "#);
 }
 
