@@ -180,7 +180,7 @@ impl Engine {
             self.set(&mut timer, wake);
             let reads = !self.list_read && !self.stop.is_asked() && self.scheduler.wants_more();
             tokio::select! {
-                ended = self.signals.next() => self.stop.ask(ended, self.clock.now()),
+                ended = self.signals.next() => self.end_early(ended),
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.land(ended);
                     while let Some(ended) = self.tasks.try_join_next_with_id() {
@@ -285,11 +285,26 @@ impl Engine {
         self.max_time.filter(|_| !self.stop.is_asked())
     }
 
+    /// Starts the end, and says so where it takes a while.
+    fn end_early(&mut self, why: Ended) {
+        let running = self.tasks.len();
+        if !self.stop.is_asked()
+            && running > 0
+            && let Some(reason) = why.sentence()
+        {
+            tracing::info!(
+                "{reason}: nothing new starts; {running} under way get up to {} s, a signal now cuts them short",
+                stop::GRACE.as_secs()
+            );
+        }
+        self.stop.ask(why, self.clock.now());
+    }
+
     /// What time alone brings.
     fn tick(&mut self) {
         let now = self.clock.now();
         if self.max_time_left().is_some_and(|end| now >= end) {
-            self.stop.ask(Ended::OutOfTime, now);
+            self.end_early(Ended::OutOfTime);
         }
         if now < self.next_tick {
             return;

@@ -41,6 +41,11 @@ fn the_first_signal_lets_running_bodies_end() {
         assert_eq!(run.records.len(), 4);
         assert!(run.stdout.contains("36 not reached"), "{}", run.stdout);
         assert!(run.took < Duration::from_secs(15));
+        assert!(
+            run.stderr.contains("4 under way get up to 5 s"),
+            "{}",
+            run.stderr
+        );
         world.assert_whole();
         assert!(world.out().join("summary.json").exists());
         assert_eq!(world.exits_csv().len(), 2);
