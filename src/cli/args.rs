@@ -44,7 +44,7 @@ pub struct RunArgs {
     /// Form of the URL list where its name does not tell: text, csv or jsonl
     #[arg(long, value_name = "FORM", value_parser = values::list_format(), hide_possible_values = true, help_heading = "Lists")]
     pub urls_format: Option<ListFormat>,
-    /// Read both lists and print the least time a run can take; send and write nothing
+    /// Read both lists and say how long a run would take; send and write nothing
     #[arg(long, help_heading = "Lists")]
     pub dry_run: bool,
 

@@ -74,11 +74,13 @@ fn describe(origins: &HashMap<Origin, u64>, refused: u64, rules: &Rules, fleet: 
             span(by_rate),
             span(by_exits)
         ),
-        _ => writeln!(
+        // How long requests take is not known, so only the rates give a least time.
+        slowest => writeln!(
             text,
-            "at least {} at {} a request: the exits bind, not the rates",
+            "about {} where a request takes {}: the exits bind; the rates alone allow {}",
             span(by_exits),
-            humantime::format_duration(LATENCY)
+            humantime::format_duration(LATENCY),
+            span(slowest.map_or(0.0, |(_, by_rate)| by_rate)),
         ),
     };
     text

@@ -193,6 +193,12 @@ fn a_dry_run_says_what_would_run_and_touches_nothing() {
         .run(&["--dry-run", "--rate", "30/m", "--burst", "21"])
         .expect(3);
     assert!(run.stdout.contains("at least 20s"), "{}", run.stdout);
+    // How long a request takes is not known, so what is made of it is no least time.
+    let run = world
+        .run(&["--dry-run", "--rate", "30", "--per-exit", "1"])
+        .expect(3);
+    assert!(run.stdout.contains("about 31s"), "{}", run.stdout);
+    assert!(!run.stdout.contains("at least"), "{}", run.stdout);
     assert_eq!(files(), before);
     assert!(!world.out().exists());
     assert_eq!(world.exit(0).stats().connections, 0);
