@@ -26,7 +26,7 @@ use crate::fetch::{Conns, Fetcher, Request};
 use crate::input::Urls;
 use crate::model::{Clock, Codes, Exit, Time};
 use crate::report::{Progress, Summary, Tally};
-use crate::schedule::{Lease, Next, Note, Scheduler, Start, Work};
+use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Work};
 use crate::store::{ResultsCopy, Store};
 use flight::{Ground, Landed};
 use stop::Stop;
@@ -240,10 +240,13 @@ impl Engine {
     }
 
     fn tell(&mut self, note: &Note) {
-        let now = self.clock.now();
         match note {
-            Note::OriginPaused { origin, until } => {
-                self.tally.pause(origin, *until - now);
+            Note::OriginPaused {
+                cause: PauseCause::AskedTooMuch,
+                ..
+            } => tracing::warn!("{note}"),
+            Note::OriginPaused { origin, wait, .. } => {
+                self.tally.pause(origin, *wait);
                 tracing::info!("{note}");
             }
             Note::Exit { .. } | Note::PanicOver => tracing::info!("{note}"),

@@ -16,7 +16,7 @@ use super::retry_after::{limit_reset, retry_after};
 use super::settle::{Asked, Ended, describe, never_reached};
 use super::site::Closed;
 use super::split::Share;
-use super::steps::{Lease, Note};
+use super::steps::{Lease, Note, PauseCause};
 use super::work::{Met, Work};
 
 impl Scheduler {
@@ -160,8 +160,12 @@ impl Scheduler {
         let before = site.breaker.paused_until();
         match site.breaker.fault(fault, patience, now) {
             Reaction::Pause(until) if until > before => {
-                let origin = site.origin.clone();
-                self.exits.note(Note::OriginPaused { origin, until });
+                let note = Note::OriginPaused {
+                    origin: site.origin.clone(),
+                    wait: until - now,
+                    cause: PauseCause::Fails,
+                };
+                self.exits.note(note);
             }
             Reaction::Dead if site.closed.is_none() => {
                 site.closed = Some(Closed::Dead);
@@ -205,7 +209,11 @@ impl Scheduler {
             let wait = reset.min(max_pause);
             site.budget.pause(wait, now, &mut self.rng);
         }
-        self.excuse(ended, before);
+        let cause = match wait {
+            Some(wait) if wait > max_pause => PauseCause::AskedTooMuch,
+            _ => PauseCause::Asked,
+        };
+        self.excuse(ended, before, cause);
         if throttled || (overloaded && wait.is_some()) {
             Asked::ToWait
         } else {
@@ -215,7 +223,7 @@ impl Scheduler {
 
     /// A pause that the origin asked for does not count against its patience; `before` is when
     /// the one before would have ended, or now.
-    fn excuse(&mut self, ended: &Ended<'_>, before: Time) {
+    fn excuse(&mut self, ended: &Ended<'_>, before: Time, cause: PauseCause) {
         let site = self.frontier.site_mut(ended.lease.site);
         let until = site.budget.paused_until();
         if until <= before {
@@ -224,8 +232,12 @@ impl Scheduler {
         site.breaker.excuse(until - before);
         // A storm of answers only makes a pause longer: that is no news.
         if before == ended.span.now {
-            let origin = site.origin.clone();
-            self.exits.note(Note::OriginPaused { origin, until });
+            let note = Note::OriginPaused {
+                origin: site.origin.clone(),
+                wait: until - ended.span.now,
+                cause,
+            };
+            self.exits.note(note);
         }
     }
 }

@@ -63,7 +63,7 @@ use site::{Closed, Site};
 
 pub use health::{Change, State};
 pub use settings::{OriginRules, Rules, Seat};
-pub use steps::{ExitIx, ExitState, Lease, Next, Note, Start, Verdict};
+pub use steps::{ExitIx, ExitState, Lease, Next, Note, PauseCause, Start, Verdict};
 pub use work::{LastAttempt, Waited, Work};
 
 /// Jobs in memory at which the intake rests …

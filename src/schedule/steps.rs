@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::model::{Failure, Origin, Time};
 
@@ -124,6 +125,17 @@ pub struct ExitState<'a> {
     pub last_error: Option<&'a str>,
 }
 
+/// Why an origin is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseCause {
+    /// It asked for it, or for less.
+    Asked,
+    /// It asked for more than `--max-pause`: nobody waits for that.
+    AskedTooMuch,
+    /// Its answers are faults, one after the other.
+    Fails,
+}
+
 /// Something that changed; one log line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
@@ -144,8 +156,10 @@ pub enum Note {
     OriginPaused {
         /// The origin.
         origin: Origin,
-        /// Until when.
-        until: Time,
+        /// For how long from now.
+        wait: Duration,
+        /// Why.
+        cause: PauseCause,
     },
     /// Nothing good came from an origin for too long: its jobs are given up.
     OriginDead {
@@ -176,12 +190,25 @@ impl fmt::Display for Note {
                 }
                 Ok(())
             }
-            Note::OriginPaused { origin, until } => {
-                write!(
-                    f,
-                    "origin {origin}: paused until {:.1} s",
-                    until.as_secs_f64()
-                )
+            Note::OriginPaused {
+                origin,
+                wait,
+                cause,
+            } => {
+                let wait = wait.as_secs_f64();
+                match cause {
+                    PauseCause::Asked => {
+                        write!(f, "origin {origin}: paused for {wait:.1} s, as it asks")
+                    }
+                    PauseCause::AskedTooMuch => write!(
+                        f,
+                        "origin {origin}: asks to be left alone for {wait:.0} s, longer than \
+                         --max-pause: giving its jobs up"
+                    ),
+                    PauseCause::Fails => {
+                        write!(f, "origin {origin}: paused for {wait:.1} s, it only fails")
+                    }
+                }
             }
             Note::OriginDead { origin } => {
                 write!(f, "origin {origin}: given up, nothing good came from it")

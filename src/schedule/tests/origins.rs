@@ -121,6 +121,9 @@ fn a_job_that_meets_five_pauses_is_over() {
         assert_eq!(world.failure(0).kind, ErrorKind::OriginPaused);
         assert_eq!(world.attempts[&0], 5);
         assert!(world.now >= Time::from_secs(8));
+        let told = world.notes[0].to_string();
+        assert!(told.contains("paused for 2."), "{told}");
+        assert!(told.ends_with("as it asks"), "{told}");
     }
 }
 
@@ -142,6 +145,8 @@ fn a_pause_beyond_the_limit_gives_the_jobs_up_and_the_origin_is_not_asked_again(
     }
     assert_eq!(begun_lines(&world, 0..10).len(), 1);
     assert!(world.now < Time::from_secs(2));
+    let told = world.notes[0].to_string();
+    assert!(told.contains("longer than --max-pause"), "{told}");
 }
 
 #[test]
