@@ -83,8 +83,17 @@ pub struct Site(pub Origin);
 impl<'de> Deserialize<'de> for Site {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Site, D::Error> {
         let text = String::deserialize(from)?;
-        let url = Url::parse(&format!("http://{text}/")).ok();
-        let url = url.filter(|url| url.path() == "/" && url.username().is_empty());
+        // With the port written out, the site of https:// is meant as well: its default port is
+        // dropped from an origin like that of http://.
+        let scheme = if text.ends_with(":443") {
+            "https"
+        } else {
+            "http"
+        };
+        let url = Url::parse(&format!("{scheme}://{text}/")).ok();
+        let url = url.filter(|url| {
+            url.path() == "/" && url.username().is_empty() && !text.contains(['*', '?', '#'])
+        });
         let url = url.ok_or_else(|| {
             D::Error::custom(format!("`{text}` is no site: write a host, or host:port"))
         })?;
@@ -293,6 +302,11 @@ mod tests {
         assert_eq!(sites("a.test:8080").unwrap(), "a.test:8080");
         for name in ["", "a.test/x", "http://a.test", "a b", "u@a.test"] {
             assert!(sites(name).is_err(), "{name}");
+        }
+        assert_eq!(sites("shop.test:443").unwrap(), "shop.test");
+        assert_eq!(sites("shop.test:80").unwrap(), "shop.test");
+        for pattern in ["*.test", "shop.test?x", "shop.test#x"] {
+            assert!(sites(pattern).is_err(), "{pattern}");
         }
     }
 

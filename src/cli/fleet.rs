@@ -3,8 +3,8 @@
 //! The cap's rule lives here: contract `cap=` bounds all; under it, an explicit `--per-exit`
 //! wins over the tier's setting; without any of these, the contract itself, else the default.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -92,6 +92,34 @@ impl Fleet {
     }
 }
 
+/// Tiers and groups that the exit list names and nothing else knows, one line each: likely
+/// misspelt, and without effect. A tier that decides nothing is left alone as a mere label.
+pub(super) fn unknown_names(
+    exits: &[Exit],
+    per_exit: PerExit,
+    config: &FleetConfig<'_>,
+) -> BTreeSet<String> {
+    let tier = |exit: &Exit| {
+        let (PerExit::Default(carries), None) = (per_exit, exit.cap) else {
+            return None;
+        };
+        let tier = exit.tier.as_deref()?;
+        let known = config.tiers.contains_key(tier) || TIERS.iter().any(|(name, _)| *name == tier);
+        (!known).then(|| {
+            format!("tier {tier} is not in the settings: its exits carry {carries} like any other")
+        })
+    };
+    let group = |exit: &Exit| {
+        let group = exit.group.as_deref()?;
+        let known = config.groups.contains_key(group);
+        (!known).then(|| {
+            format!("group {group} has no cap in the settings: nothing bounds its exits together")
+        })
+    };
+    let all = exits.iter().flat_map(|exit| [tier(exit), group(exit)]);
+    all.flatten().collect()
+}
+
 fn ceiling(exit: &Exit, per_exit: PerExit, tiers: &BTreeMap<String, TierConfig>) -> u32 {
     let of_tier = exit.tier.as_deref().and_then(|tier| {
         let configured = tiers.get(tier).and_then(|tier| tier.per_exit);
@@ -173,5 +201,26 @@ mod tests {
         assert_eq!(fleet.seats[1].group, None);
         assert_eq!(fleet.groups, [("plan".to_owned(), 5)]);
         assert_eq!(fleet.slots(), 6);
+    }
+
+    #[test]
+    fn names_that_nothing_knows_are_told_once_and_only_where_they_were_to_decide() {
+        let plan = BTreeMap::from([("plan".to_owned(), GroupConfig { cap: 2 })]);
+        let of = |exits: &[Exit], per_exit, groups: &BTreeMap<String, GroupConfig>| {
+            let tiers = BTreeMap::new();
+            let tiers = &tiers;
+            unknown_names(exits, per_exit, &FleetConfig { tiers, groups }).len()
+        };
+        let default = PerExit::Default(3);
+        let typo = [
+            exit(Some("residental"), None),
+            exit(Some("residental"), None),
+        ];
+        assert_eq!(of(&typo, default, &plan), 1);
+        let no_groups = BTreeMap::new();
+        assert_eq!(of(&typo, default, &no_groups), 2);
+        assert_eq!(of(&typo, PerExit::Given(2), &plan), 0);
+        assert_eq!(of(&[exit(Some("gold"), Some(2))], default, &plan), 0);
+        assert_eq!(of(&[exit(Some("static"), None)], default, &plan), 0);
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use super::args::{RunArgs, SummaryForm};
 use super::config::Config;
 use super::descriptors::{self, Room};
-use super::fleet::{Fleet, FleetConfig, PerExit};
+use super::fleet::{Fleet, FleetConfig, PerExit, unknown_names};
 use super::values::Span;
 use super::{Code, Stopped, dry_run, logging, settings, stdout};
 use crate::engine::{self, End, Ended, Plan, Signals};
@@ -194,6 +194,9 @@ impl Job {
             tiers: &self.config.tiers,
             groups: &self.config.groups,
         };
+        for unknown in unknown_names(&list.exits, per_exit, &config) {
+            tracing::warn!("{name}: {unknown}");
+        }
         Ok(Fleet::new(list.exits, per_exit, &config))
     }
 
