@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::time::uptime;
+use tracing_subscriber::fmt::time::{SystemTime, uptime};
 
 use super::args::{LogFormat, RunArgs};
 use crate::report::Progress;
@@ -24,7 +24,10 @@ pub(super) fn start(args: &RunArgs, progress: &Progress) {
     // Fails only where logging runs already, in tests.
     let _ = match args.log_format {
         LogFormat::Text => tracing::subscriber::set_global_default(lines.finish()),
-        LogFormat::Json => tracing::subscriber::set_global_default(lines.json().finish()),
+        // Programs that collect lines ask for the time of day, people for how long it took.
+        LogFormat::Json => {
+            tracing::subscriber::set_global_default(lines.json().with_timer(SystemTime).finish())
+        }
     };
 }
 

@@ -172,3 +172,19 @@ fn help_and_the_like_into_nothing_end_quietly() {
     assert_eq!(world.lab.origin_stats().requests, 0);
     assert!(!world.out().exists());
 }
+
+/// What programs collect says when it was; what people read, how long after the start.
+#[test]
+fn log_lines_in_json_carry_the_time_of_day() {
+    let world = world();
+    world.urls(["http://o.test/ok/1".to_owned()]);
+    let run = world
+        .run(&["-v", "--log-format", "json", "--progress", "never"])
+        .expect(0);
+    assert!(!run.stderr.is_empty());
+    for line in run.stderr.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let time = line["timestamp"].as_str().unwrap();
+        assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
+    }
+}
