@@ -265,8 +265,8 @@ impl Exits {
         let row = &self.rows[exit.index()];
         let health = self.fleet.health(exit.number());
         ExitState {
-            // Not the pool's, which is 0 during the moment's rest after a fault.
             cap: health.cap(now),
+            open: self.pool.cap(exit),
             ceiling: row.ceiling,
             in_flight: self.pool.in_flight_of(exit),
             peak: self.pool.peak(exit),

@@ -103,6 +103,8 @@ pub enum Verdict {
 pub struct ExitState<'a> {
     /// What its health leaves of the ceiling; 0 if it is ejected or evicted.
     pub cap: u32,
+    /// Leases it may hold at this moment: `cap`, or 0 while it rests after a fault.
+    pub open: u32,
     /// What it may carry at best.
     pub ceiling: u32,
     /// Leases now.

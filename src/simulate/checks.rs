@@ -142,7 +142,7 @@ impl Checks {
         let exit = &mut self.exits[leg.exit];
         exit.in_flight += 1;
         self.in_flight += 1;
-        let health = scheduler.exit(ExitIx::new(leg.exit as u32)).cap;
+        let health = scheduler.exit(ExitIx::new(leg.exit as u32), now).open;
         let (id, carries, cap) = (exit.id.clone(), exit.in_flight, exit.cap.min(health));
         if carries > cap {
             self.complain(
@@ -221,7 +221,7 @@ impl Checks {
             return;
         }
         let ready = self.hosts.iter().position(|host| host.is_ready(now));
-        let free = (0..self.exits.len()).find(|&exit| self.is_free(exit, scheduler));
+        let free = (0..self.exits.len()).find(|&exit| self.is_free(exit, scheduler, now));
         if let (Some(host), Some(exit)) = (ready, free) {
             let id = self.exits[exit].id.clone();
             self.complain(
@@ -249,11 +249,11 @@ impl Checks {
         self.broken
     }
 
-    fn is_free(&self, exit: usize, scheduler: &Scheduler) -> bool {
+    fn is_free(&self, exit: usize, scheduler: &Scheduler, now: Time) -> bool {
         let seat = &self.exits[exit];
         let shared = seat.group.map(|group| self.groups[group as usize]);
         shared.is_none_or(|group| group.in_flight < group.cap)
-            && seat.in_flight < scheduler.exit(ExitIx::new(exit as u32)).cap
+            && seat.in_flight < scheduler.exit(ExitIx::new(exit as u32), now).open
     }
 
     pub(super) fn complain(&mut self, now: Time, what: std::fmt::Arguments<'_>) {

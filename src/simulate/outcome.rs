@@ -33,7 +33,7 @@ impl World<'_> {
         let figures = self.figures();
         let over = self.scheduler.is_over();
         let exit = |number: u32| {
-            let state = self.scheduler.exit(ExitIx::new(number));
+            let state = self.scheduler.exit(ExitIx::new(number), self.now);
             ExitEnd {
                 cap: state.ceiling,
                 cap_now: state.cap,
@@ -157,7 +157,7 @@ impl World<'_> {
         let members: Vec<usize> = members.collect();
         let ends = members
             .iter()
-            .map(|&exit| self.scheduler.exit(ExitIx::new(exit as u32)));
+            .map(|&exit| self.scheduler.exit(ExitIx::new(exit as u32), self.now));
         let ends: Vec<_> = ends.collect();
         let tracks = || members.iter().map(|&exit| &self.tracks.exits[exit]);
         let attempts: u64 = tracks().map(|exit| exit.attempts).sum();

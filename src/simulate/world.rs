@@ -24,7 +24,9 @@ use super::usage::Usage;
 use crate::model::record::{RecordError, Waits};
 use crate::model::{self, Attempt, Failure, Origin, Outcome as Ended, Phase, Record, Scheme, Time};
 use crate::report::{Tally, Tried};
-use crate::schedule::{Lease, Next, Note, Rules, Scheduler, Seat, Start, Verdict, Work};
+use crate::schedule::{
+    Lease, Next, Note, PauseCause, Rules, Scheduler, Seat, Start, Verdict, Work,
+};
 
 /// Virtual time after which a run counts as one that never ends.
 const FOREVER: Time = Time::from_secs(366 * 24 * 3600);
@@ -208,7 +210,11 @@ impl<'a> World<'a> {
         match note {
             Note::Panic => self.checks.panic = true,
             Note::PanicOver => self.checks.panic = false,
-            Note::OriginPaused { origin, until } => self.tally.pause(origin, *until - self.now),
+            Note::OriginPaused {
+                cause: PauseCause::AskedTooMuch,
+                ..
+            } => {}
+            Note::OriginPaused { origin, wait, .. } => self.tally.pause(origin, *wait),
             Note::Exit { .. } | Note::OriginDead { .. } | Note::NoExit => {}
         }
     }
