@@ -2,8 +2,8 @@
 //!
 //! A thread of its own writes, so a reader that is slow or asleep never stops the engine's
 //! loop (and with it every timer and signal). What is not written yet is counted: while
-//! [`ResultsCopy::is_behind`] the engine starts nothing new, which bounds the backlog by the
-//! jobs in flight. A reader that went away is an event, not a panic.
+//! [`ResultsCopy::is_behind`] the engine starts nothing new and reads no further entries,
+//! which bounds the backlog by the jobs in flight. A reader that went away is an event, not a panic.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -123,7 +123,7 @@ impl ResultsCopy {
         Ok(())
     }
 
-    /// The reader takes less than comes: start nothing new for now.
+    /// The reader takes less than comes: start nothing new, read nothing more for now.
     pub fn is_behind(&self) -> bool {
         self.shared.error.get().is_none() && self.shared.unwritten.load(Ordering::Relaxed) > BEHIND
     }
