@@ -3,8 +3,8 @@
 //! The cap's rule lives here: contract `cap=` bounds all; under it, an explicit `--per-exit`
 //! wins over the tier's setting; without any of these, the contract itself, else the default.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Fleet {
         let groups: Vec<(String, u32)> = config
             .groups
             .iter()
-            .map(|(name, group)| (name.clone(), group.cap.max(1)))
+            .map(|(name, group)| (name.clone(), group.cap))
             .collect();
         let group_of = |exit: &Exit| {
             let name = exit.group.as_deref()?;
@@ -74,6 +74,15 @@ impl Fleet {
             seats,
             groups,
         }
+    }
+
+    /// Groups that exits name and nobody gave a cap: they bound nothing.
+    pub(super) fn groups_without_cap(&self) -> BTreeSet<&str> {
+        let exits = self.exits.iter().zip(&self.seats);
+        let without = exits.filter(|(_, seat)| seat.group.is_none());
+        without
+            .filter_map(|(exit, _)| exit.group.as_deref())
+            .collect()
     }
 
     /// Requests that all exits together may carry at a time, the groups' caps kept.
@@ -173,5 +182,6 @@ mod tests {
         assert_eq!(fleet.seats[1].group, None);
         assert_eq!(fleet.groups, [("plan".to_owned(), 5)]);
         assert_eq!(fleet.slots(), 6);
+        assert_eq!(fleet.groups_without_cap(), BTreeSet::from(["nobody"]));
     }
 }

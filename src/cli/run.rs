@@ -199,7 +199,13 @@ impl Job {
             tiers: &self.config.tiers,
             groups: &self.config.groups,
         };
-        Ok(Fleet::new(list.exits, per_exit, &config))
+        let fleet = Fleet::new(list.exits, per_exit, &config);
+        for group in fleet.groups_without_cap() {
+            tracing::warn!(
+                "{name}: group={group} has no cap: write `cap = N` under [groups.{group}] into the settings file"
+            );
+        }
+        Ok(fleet)
     }
 
     fn store(&self) -> anyhow::Result<Store> {
@@ -217,6 +223,9 @@ impl Job {
                 clock: self.clock,
             },
         )?;
+        if let Some(backup) = &store.backup {
+            tracing::info!("--fresh: the old journal is {} now", backup.display());
+        }
         let loaded = store.journal.loaded();
         if loaded.malformed > 0 {
             tracing::warn!(
