@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::fleet::{Fleet, FleetConfig, PerExit};
 use super::{Cli, Code, Command, Stopped, run, settings, stdout};
-use crate::engine;
+use crate::engine::{self, Signals};
 use crate::fetch::{ConnRule, Conns, Fetcher, Request};
 use crate::input::{ListSource, exits};
 use crate::lab::{ExitConfig, Lab, LabConfig, sample_urls};
@@ -27,7 +27,14 @@ pub(super) fn demo() -> Result<Code, Stopped> {
         .enable_all()
         .build()
         .map_err(Stopped::local)?;
-    runtime.block_on(show())
+    runtime.block_on(async {
+        // From here to the end: what the main job catches would be deaf after it.
+        let mut signals = Signals::catch().map_err(Stopped::local)?;
+        tokio::select! {
+            shown = show() => shown,
+            ended = signals.next() => Ok(run::code_of(&ended)),
+        }
+    })
 }
 
 async fn show() -> Result<Code, Stopped> {

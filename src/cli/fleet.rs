@@ -46,7 +46,7 @@ impl Fleet {
         let groups: Vec<(String, u32)> = config
             .groups
             .iter()
-            .map(|(name, group)| (name.clone(), group.cap.max(1)))
+            .map(|(name, group)| (name.clone(), group.cap))
             .collect();
         let group_of = |exit: &Exit| {
             let name = exit.group.as_deref()?;
@@ -113,7 +113,9 @@ pub(super) fn unknown_names(
         let group = exit.group.as_deref()?;
         let known = config.groups.contains_key(group);
         (!known).then(|| {
-            format!("group {group} has no cap in the settings: nothing bounds its exits together")
+            format!(
+                "group={group} has no cap: write `cap = N` under [groups.{group}] into the settings file"
+            )
         })
     };
     let all = exits.iter().flat_map(|exit| [tier(exit), group(exit)]);

@@ -105,10 +105,15 @@ impl Job {
         let mut signals = Signals::catch().map_err(Stopped::local)?;
         let max_time = tokio::select! {
             max_time = self.begin(&mut urls) => max_time.map_err(Stopped::usage)?,
-            ended = signals.next() => return Err(ended_before(&ended)),
+            ended = signals.next() => {
+                return Err(ended_before(&ended, "the first URL of the list came"));
+            }
         };
         if self.args.dry_run {
-            return dry_run::show(urls, &list, &rules, &fleet).await;
+            return tokio::select! {
+                shown = dry_run::show(urls, &list, &rules, &fleet) => shown,
+                ended = signals.next() => Err(ended_before(&ended, "the URL list was read")),
+            };
         }
         let store = self.store().map_err(Stopped::local)?;
         let copy = self.copy(&store).map_err(Stopped::local)?;
@@ -215,6 +220,9 @@ impl Job {
                 clock: self.clock,
             },
         )?;
+        if let Some(backup) = &store.backup {
+            tracing::info!("--fresh: the old journal is {} now", backup.display());
+        }
         let loaded = store.journal.loaded();
         if loaded.malformed > 0 {
             tracing::warn!(
@@ -302,11 +310,11 @@ struct Parts {
     signals: Signals,
 }
 
-/// A signal came before the list's first entry.
-fn ended_before(ended: &Ended) -> Stopped {
+/// A signal came before anything was sent; `what` had not happened yet.
+fn ended_before(ended: &Ended, what: &str) -> Stopped {
     Stopped {
         code: code_of(ended),
-        error: anyhow!("stopped before the first URL of the list came; nothing was sent"),
+        error: anyhow!("stopped before {what}; nothing was sent"),
     }
 }
 
@@ -318,7 +326,8 @@ fn code(ended: &Ended, summary: &Summary) -> Code {
     }
 }
 
-fn code_of(ended: &Ended) -> Code {
+/// What an end means whatever became of the entries.
+pub(super) fn code_of(ended: &Ended) -> Code {
     match ended {
         Ended::Complete => Code::Ok,
         Ended::Local(_) => Code::Local,

@@ -178,7 +178,7 @@ impl Engine {
             Err(error) => return self.disk_failed(error),
         };
         match decision {
-            Decision::Fetch | Decision::Refetch(_) => self.scheduler.push(job, self.clock.now()),
+            Decision::Fetch => self.scheduler.push(job, self.clock.now()),
             Decision::Done(record) => self.tally.already(&record),
             Decision::Twin(mut record) => {
                 record.at = self.at(self.clock.now());

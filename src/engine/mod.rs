@@ -178,7 +178,7 @@ impl Engine {
                 break;
             }
             self.set(&mut timer, wake);
-            let reads = !self.list_read && !self.stop.is_asked() && self.scheduler.wants_more();
+            let reads = self.reads();
             tokio::select! {
                 ended = self.signals.next() => self.end_early(ended),
                 Some(ended) = self.tasks.join_next_with_id() => {
@@ -201,11 +201,10 @@ impl Engine {
     /// change the answer.
     fn start_what_can(&mut self) -> Option<Time> {
         let now = self.clock.now();
-        let held = now < self.resume_at || self.copy.as_ref().is_some_and(ResultsCopy::is_behind);
         if self.stop.is_asked() {
             return None;
         }
-        if held {
+        if now < self.resume_at || self.copy_is_behind() {
             return Some(now + TICK);
         }
         let wake = loop {
@@ -220,6 +219,18 @@ impl Engine {
             self.tell(&note);
         }
         wake
+    }
+
+    /// Whether more of the list is wanted. Entries can end unfetched, as records.
+    fn reads(&self) -> bool {
+        !self.list_read
+            && !self.stop.is_asked()
+            && !self.copy_is_behind()
+            && self.scheduler.wants_more()
+    }
+
+    fn copy_is_behind(&self) -> bool {
+        self.copy.as_ref().is_some_and(ResultsCopy::is_behind)
     }
 
     fn start(&mut self, start: Start, now: Time) {

@@ -61,7 +61,7 @@ impl From<CopyError> for Ended {
     fn from(error: CopyError) -> Ended {
         match error {
             CopyError::ResultsClosed => Ended::ReaderGone,
-            CopyError::Io { .. } => Ended::Local(error.into()),
+            CopyError::Late | CopyError::Io { .. } => Ended::Local(error.into()),
         }
     }
 }
@@ -101,6 +101,14 @@ impl Stop {
     /// What is still under way is cut short at this instant.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.deadline
+    }
+
+    /// As long as no disk failed, a reason to stop early is none where nothing was left to do.
+    pub(super) fn forget_early_end(&mut self) {
+        self.reason = self.reason.take().filter(|reason| match reason {
+            Ended::OutOfTime | Ended::Interrupted | Ended::Terminated => false,
+            Ended::Complete | Ended::NoExit | Ended::ReaderGone | Ended::Local(_) => true,
+        });
     }
 
     /// The reason, taken out at the very end.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stop::Ended;
+use super::stop::{Ended, GRACE};
 use super::{End, Engine};
 use crate::model::Time;
 use crate::report::{ExitEnd, GroupEnd, RunEnd, Snapshot};
@@ -10,7 +10,7 @@ use crate::schedule::{ExitIx, State};
 
 /// How long the rest of the list is counted after an early end.
 const COUNT_REST: Duration = Duration::from_secs(2);
-/// How long a slow reader of `--results` is waited for.
+/// How long a slow reader of `--results` is waited for; in an early end no longer than a body.
 const COPY_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Engine {
@@ -25,11 +25,10 @@ impl Engine {
         if self.stop.is_asked() && !self.list_read {
             self.count_rest().await;
         }
-        if let Some(copy) = self.copy.take()
-            && let Err(error) = copy.finish(COPY_PATIENCE)
-        {
-            self.stop.ask_once(error.into(), self.clock.now());
+        if self.has_nothing_left() {
+            self.stop.forget_early_end();
         }
+        self.finish_copy().await;
         let facts = self.facts();
         let over = self.scheduler.is_over();
         let stop = match self.store.close() {
@@ -52,12 +51,40 @@ impl Engine {
     /// how many were not reached.
     async fn count_rest(&mut self) {
         let rest = async {
-            while let Some(Ok(batch)) = self.urls.next().await {
+            while let Some(batch) = self.urls.next().await {
+                let Ok(batch) = batch else { return };
                 self.entries += batch.len() as u64;
             }
+            self.list_read = true;
         };
         // A list without end is cut here; the entries then are those that were seen.
         let _ = tokio::time::timeout(COUNT_REST, rest).await;
+    }
+
+    /// Every entry of the list has its record.
+    fn has_nothing_left(&self) -> bool {
+        let counts = self.tally.counts();
+        self.list_read && counts.ok + counts.failed + counts.refused == self.entries
+    }
+
+    /// Waits for the reader of `--results`, until a signal says not to.
+    async fn finish_copy(&mut self) {
+        let Some(copy) = self.copy.take() else {
+            return;
+        };
+        let patience = if self.stop.is_asked() {
+            GRACE
+        } else {
+            COPY_PATIENCE
+        };
+        let why = tokio::select! {
+            written = copy.finish(patience) => match written {
+                Ok(()) => return,
+                Err(error) => error.into(),
+            },
+            ended = self.signals.next() => ended,
+        };
+        self.stop.ask_once(why, self.clock.now());
     }
 
     pub(super) fn snapshot(&self, now: Time) -> Snapshot {

@@ -156,7 +156,7 @@ impl Fetcher {
             ),
         };
         Ok(Fetcher(Arc::new(Inner {
-            templates: Templates::new(&options)?,
+            templates: Templates::new(&options, user_agent.as_ref())?,
             user_agent,
             tls: Tls::new(options.tls)?,
             limits: options.limits,

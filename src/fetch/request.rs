@@ -49,15 +49,16 @@ struct Template {
 
 impl Templates {
     /// # Errors
-    /// A header that is made here was given, or the user agent cannot be sent.
-    pub(super) fn new(options: &Options) -> anyhow::Result<Templates> {
+    /// A header that is made here was given.
+    pub(super) fn new(
+        options: &Options,
+        user_agent: Option<&HeaderValue>,
+    ) -> anyhow::Result<Templates> {
         let mut defaults = HeaderMap::new();
         // The value comes with each request; the place is the first line.
         defaults.insert(header::HOST, HeaderValue::from_static(""));
-        if !options.user_agent.is_empty() {
-            let value = HeaderValue::try_from(&options.user_agent)
-                .context("the user agent holds characters that no header can")?;
-            defaults.insert(header::USER_AGENT, value);
+        if let Some(value) = user_agent {
+            defaults.insert(header::USER_AGENT, value.clone());
         }
         defaults.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
         let codings = match options.coding {

@@ -2,8 +2,8 @@
 //!
 //! A thread of its own writes, so a reader that is slow or asleep never stops the engine's
 //! loop (and with it every timer and signal). What is not written yet is counted: while
-//! [`ResultsCopy::is_behind`] the engine starts nothing new, which bounds the backlog by the
-//! jobs in flight. A reader that went away is an event, not a panic.
+//! [`ResultsCopy::is_behind`] the engine starts nothing new and reads no further entries,
+//! which bounds the backlog by the jobs in flight. A reader that went away is an event, not a panic.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,11 +11,12 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use tokio::sync::oneshot;
 
 use crate::model::Record;
 
@@ -28,6 +29,9 @@ pub enum CopyError {
     /// The reader closed its end (EPIPE).
     #[error("the reader of --results has closed")]
     ResultsClosed,
+    /// It was not waited for any longer.
+    #[error("the reader of --results did not take all records in time")]
+    Late,
     /// It cannot be written.
     #[error("cannot write --results {target}: {source}")]
     Io {
@@ -50,7 +54,7 @@ pub struct ResultsCopy {
     batch: Vec<u8>,
     shared: Arc<Shared>,
     lines: Sender<Vec<u8>>,
-    ended: Receiver<()>,
+    ended: oneshot::Receiver<()>,
 }
 
 impl ResultsCopy {
@@ -73,7 +77,7 @@ impl ResultsCopy {
     fn start(file: File, target: &str) -> anyhow::Result<ResultsCopy> {
         let shared = Arc::new(Shared::default());
         let (lines, to_write) = channel();
-        let (on_end, ended) = channel();
+        let (on_end, ended) = oneshot::channel();
         let (state, target) = (shared.clone(), target.to_owned());
         std::thread::Builder::new()
             .name("results".into())
@@ -119,7 +123,7 @@ impl ResultsCopy {
         Ok(())
     }
 
-    /// The reader takes less than comes: start nothing new for now.
+    /// The reader takes less than comes: start nothing new, read nothing more for now.
     pub fn is_behind(&self) -> bool {
         self.shared.error.get().is_none() && self.shared.unwritten.load(Ordering::Relaxed) > BEHIND
     }
@@ -128,7 +132,7 @@ impl ResultsCopy {
     ///
     /// # Errors
     /// Something was not written.
-    pub fn finish(mut self, patience: Duration) -> Result<(), CopyError> {
+    pub async fn finish(mut self, patience: Duration) -> Result<(), CopyError> {
         self.flush()?;
         let ResultsCopy {
             shared,
@@ -137,13 +141,10 @@ impl ResultsCopy {
             ..
         } = self;
         drop(lines);
-        let late = matches!(ended.recv_timeout(patience), Err(RecvTimeoutError::Timeout));
+        let late = tokio::time::timeout(patience, ended).await.is_err();
         match shared.error.get() {
             Some(error) => Err(error.clone()),
-            None if late => Err(CopyError::Io {
-                target: "in time".into(),
-                source: Arc::new(io::ErrorKind::TimedOut.into()),
-            }),
+            None if late => Err(CopyError::Late),
             None => Ok(()),
         }
     }
@@ -191,8 +192,8 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(20);
 
-    #[test]
-    fn records_arrive_as_whole_lines_in_order() {
+    #[tokio::test]
+    async fn records_arrive_as_whole_lines_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("copy.jsonl");
         std::fs::write(&target, "old").unwrap();
@@ -201,7 +202,7 @@ mod tests {
             copy.push(&ok_record("a", line));
             copy.flush().unwrap();
         }
-        copy.finish(SOON).unwrap();
+        copy.finish(SOON).await.unwrap();
         let lines: Vec<u64> = std::fs::read_to_string(target)
             .unwrap()
             .lines()
@@ -210,18 +211,19 @@ mod tests {
         assert_eq!(lines, [1, 2, 3]);
     }
 
-    #[test]
-    fn a_reader_that_went_away_is_reported_as_such() {
+    #[tokio::test]
+    async fn a_reader_that_went_away_is_reported_as_such() {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         let file = File::from(std::os::fd::OwnedFd::from(writer));
         let mut copy = ResultsCopy::start(file, "-").unwrap();
         copy.push(&ok_record("a", 1));
-        assert!(matches!(copy.finish(SOON), Err(CopyError::ResultsClosed)));
+        let finished = copy.finish(SOON).await;
+        assert!(matches!(finished, Err(CopyError::ResultsClosed)));
     }
 
-    #[test]
-    fn a_reader_that_sleeps_holds_nobody_up_and_shows_as_behind() {
+    #[tokio::test]
+    async fn a_reader_that_sleeps_holds_nobody_up_and_shows_as_behind() {
         let (reader, writer) = io::pipe().unwrap();
         let file = File::from(std::os::fd::OwnedFd::from(writer));
         let mut copy = ResultsCopy::start(file, "-").unwrap();
@@ -232,12 +234,13 @@ mod tests {
             copy.flush().unwrap();
         }
         assert!(copy.is_behind());
-        assert!(copy.finish(Duration::from_millis(20)).is_err());
+        let finished = copy.finish(Duration::from_millis(20)).await;
+        assert!(matches!(finished, Err(CopyError::Late)));
         drop(reader);
     }
 
-    #[test]
-    fn the_journal_itself_and_a_full_device_are_refused_or_reported() {
+    #[tokio::test]
+    async fn the_journal_itself_and_a_full_device_are_refused_or_reported() {
         let dir = tempfile::tempdir().unwrap();
         let journal = dir.path().join("results.jsonl");
         std::fs::write(&journal, "kept").unwrap();
@@ -245,7 +248,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&journal).unwrap(), "kept");
         let mut copy = ResultsCopy::open("/dev/full", &journal).unwrap();
         copy.push(&ok_record("a", 1));
-        let error = copy.finish(SOON).unwrap_err().to_string();
+        let error = copy.finish(SOON).await.unwrap_err().to_string();
         assert!(error.contains("/dev/full"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! Signals and `--max-time`: start nothing new, give what runs a moment, then stop; never a
 //! half record.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use exitfetch::lab::{ExitConfig, LabConfig};
 use exitfetch::model::Outcome;
 use rustix::process::Signal;
 
-use crate::shells::send;
+use crate::shells::{send, until, whole_records};
 use crate::world::{Run, World};
 
 const ARGS: [&str; 4] = ["--rate", "unlimited", "--per-exit", "2"];
@@ -151,6 +151,68 @@ fn a_signal_ends_a_run_whose_list_is_still_coming() {
     assert!(run.took < Duration::from_secs(10), "{:?}", run.took);
     assert_eq!(run.count(Outcome::Ok), 1);
     drop(list);
+}
+
+/// A dry run reads the list to its end, however long that takes: it too can be stopped.
+#[test]
+fn a_signal_ends_a_dry_run_whose_list_is_still_coming() {
+    let world = world();
+    let mut command = world.exitfetch(["run", "--exits", "exits.txt", "--urls", "-"]);
+    command.arg("--dry-run").stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut list = child.stdin.take().unwrap();
+    list.write_all(b"http://o.test/ok/1\n").unwrap();
+    list.flush().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    send(&child, Signal::INT);
+    let run = world.wait(child).expect(130);
+    assert!(run.stderr.contains("nothing was sent"), "{}", run.stderr);
+    drop(list);
+}
+
+/// Records that nobody reads hold the end up no longer than the user wants.
+#[test]
+fn a_signal_ends_the_wait_for_a_reader_of_the_records() {
+    let world = world();
+    world.urls((0..400).map(|n| format!("http://o.test/ok/{n}")));
+    let mut child = world.start(&["--rate", "unlimited", "--results", "-"]);
+    until("all is recorded", || {
+        whole_records(&world.out()).len() == 400
+    });
+    // More than a pipe takes, so the program waits for its reader.
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(child.try_wait().unwrap().is_none(), "nobody read");
+    let start = Instant::now();
+    send(&child, Signal::INT);
+    until("it ends", || child.try_wait().unwrap().is_some());
+    assert!(start.elapsed() < Duration::from_secs(10));
+    assert_eq!(world.wait(child).expect(130).count(Outcome::Ok), 400);
+}
+
+/// The statuses of an early end are for runs with work left.
+#[test]
+fn an_end_that_comes_early_but_leaves_nothing_is_an_ordinary_one() {
+    let world = world();
+    world.urls((0..2).map(|n| format!("http://o.test/drip/{n}?bytes=50&ms=2000")));
+    let run = signalled(&world, &ARGS, 2, &[Signal::INT]).expect(0);
+    assert_eq!(run.count(Outcome::Ok), 2);
+    assert!(run.stdout.contains("0 not reached"), "{}", run.stdout);
+    world.urls((2..4).map(|n| format!("http://o.test/drip/{n}?bytes=50&ms=2000")));
+    let run = world
+        .run(&[&ARGS[..], &["--max-time", "1s"]].concat())
+        .expect(0);
+    assert_eq!(run.count(Outcome::Ok), 4);
+}
+
+/// The demo can be stopped in each of its parts.
+#[test]
+fn a_signal_ends_the_demo_behind_its_main_job_too() {
+    let world = world();
+    let mut child = world.exitfetch(["demo"]).spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    while !said.next().unwrap().unwrap().starts_with("for contrast") {}
+    send(&child, Signal::TERM);
+    world.wait(child).expect(143);
 }
 
 /// E08: `--max-time` ends the run with 5; what was not reached is not recorded as failed.

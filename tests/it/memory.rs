@@ -9,7 +9,7 @@ use exitfetch::lab::{ExitConfig, LabConfig};
 use exitfetch::model::Outcome;
 use rustix::process::Signal;
 
-use crate::shells::send;
+use crate::shells::{send, until, whole_records};
 use crate::world::World;
 
 /// KiB of memory held by the program after some seconds of this list at `--rate 20`.
@@ -54,6 +54,26 @@ fn memory_does_not_grow_with_the_list() {
     );
     assert!(long < few + 40 * 1024, "{few} KiB, then {long} KiB");
     assert!(wide < few + 100 * 1024, "{few} KiB, then {wide} KiB");
+}
+
+/// Records wait for a reader that sleeps, those of refused lines too: the list is then read no
+/// further, so its length does not matter.
+#[test]
+fn a_reader_that_sleeps_stops_the_reading_of_the_list() {
+    let world = World::new(LabConfig::alike(1, &ExitConfig::http()));
+    let lines = 60_000;
+    world.write("urls.txt", list(lines, |n| format!("not a url {n}")));
+    let child = world.start(&["--results", "-", "--quiet"]);
+    let written = || whole_records(&world.out()).len();
+    let mut seen = 0;
+    until("the run rests", || {
+        std::thread::sleep(Duration::from_secs(2));
+        let before = std::mem::replace(&mut seen, written());
+        seen > 0 && seen == before
+    });
+    assert!(seen < lines / 2, "{seen} records for a reader that sleeps");
+    let run = world.wait(child).expect(3);
+    assert_eq!(run.stdout.lines().count(), lines);
 }
 
 /// G02: a line is fetched when it comes, the last one without newline too, and the end of the

@@ -157,7 +157,8 @@ fn a_fresh_run_keeps_the_old_journal_as_a_backup() {
     world.urls(["http://o.test/ok/1", "http://o.test/ok/2"]);
     let first = world.run(&FAST).expect(0).records;
     world.asked();
-    world.run(&[&FAST[..], &["--fresh"]].concat()).expect(0);
+    let run = world.run(&[&FAST[..], &["--fresh"]].concat()).expect(0);
+    assert!(run.stderr.contains("results.1.jsonl"), "{}", run.stderr);
     assert_eq!(world.asked().len(), 2);
     let backup = std::fs::read_to_string(world.out().join("results.1.jsonl")).unwrap();
     assert_eq!(backup.lines().count(), first.len());

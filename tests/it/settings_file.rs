@@ -96,6 +96,8 @@ fn tiers_set_caps_and_keep_alive() {
 fn a_group_s_cap_holds_over_its_exits() {
     let member = || ExitConfig::http().attributes("group=plan");
     let world = world(&[member(), member(), member()]);
+    let run = world.run(&["--dry-run"]).expect(0);
+    assert!(run.stderr.contains("group=plan has no cap"));
     world.write("exitfetch.toml", "[groups.plan]\ncap = 4\n");
     let run = world
         .run(&[

@@ -103,7 +103,7 @@ pub fn send(child: &Child, signal: Signal) {
 
 /// Waits until something holds, at most 30 s.
 #[track_caller]
-pub fn until(what: &str, holds: impl Fn() -> bool) {
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < Duration::from_secs(30), "not yet: {what}");

@@ -29,10 +29,8 @@ pub enum FailedBefore {
 /// What to do with an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Fetch it; it counts as under way until [`Journal::settle`] or [`Journal::release`].
+    /// Fetch it; it counts as under way until [`Journal::settle`].
     Fetch,
-    /// The same, though this record says ok: its file is missing or has another size.
-    Refetch(Box<Record>),
     /// This record of an earlier run answers it. Nothing to fetch, nothing to write.
     Done(Box<Record>),
     /// The job is done and this entry is one more of it: stamp this record, append it, count it.
@@ -83,7 +81,7 @@ impl Journal {
             return Ok(Decision::Wait);
         }
         let Some(past) = self.lookup(&job.id)? else {
-            return Ok(self.start(key, what, job, Decision::Fetch));
+            return Ok(self.start(key, what, job));
         };
         Ok(self.decide_by(past, key, what, job))
     }
@@ -98,26 +96,27 @@ impl Journal {
         let record = Box::new(past.record);
         match record.outcome {
             // What an earlier run could not fetch may be written differently now.
-            _ if !same && !settled && !stored => self.start(key, what, job, Decision::Fetch),
+            _ if !same && !settled && !stored => self.start(key, what, job),
             _ if !same => Decision::DuplicateId { line: record.line },
             _ if settled => Decision::Twin(Box::new(twin_record(&record, twin(job)))),
             Outcome::Ok if stored => self.answered(key, past.entry, what, (job, record)),
-            Outcome::Ok => self.start(key, what, job, Decision::Refetch(record)),
+            // Its file is missing or has another size.
+            Outcome::Ok => self.start(key, what, job),
             Outcome::Failed | Outcome::Refused => match self.failed_before {
-                FailedBefore::TryAgain => self.start(key, what, job, Decision::Fetch),
+                FailedBefore::TryAgain => self.start(key, what, job),
                 FailedBefore::LeaveAlone => self.answered(key, past.entry, what, (job, record)),
             },
         }
     }
 
-    fn start(&mut self, key: u64, what: u32, job: &Job, decision: Decision) -> Decision {
+    fn start(&mut self, key: u64, what: u32, job: &Job) -> Decision {
         let first = UnderWay {
             what,
             line: job.line,
             twins: Vec::new(),
         };
         self.under_way.insert(key, first);
-        decision
+        Decision::Fetch
     }
 
     fn answered(&mut self, key: u64, entry: Entry, what: u32, by: (&Job, Box<Record>)) -> Decision {
@@ -149,13 +148,6 @@ impl Journal {
             self.put(twin, what)?;
         }
         Ok(twins)
-    }
-
-    /// Forgets that the job of `id` is under way, without a record: it was not reached, or
-    /// leaves memory to be decided again later. Returns the entries that waited for it.
-    pub fn release(&mut self, id: &str) -> Vec<Twin> {
-        let first = self.under_way.remove(&self.index.key(id));
-        first.map(|first| first.twins).unwrap_or_default()
     }
 
     /// An earlier run recorded this refusal: it counts, but needs no second record.

@@ -70,8 +70,8 @@ fn what_is_ok_and_stored_is_done_and_what_is_not_is_fetched_again() {
     assert_eq!(journal.loaded().records, 4);
     let mut decide = |id| journal.decide(&test_job(id)).unwrap();
     assert!(matches!(decide("whole"), Decision::Done(r) if r.id == "whole"));
-    assert!(matches!(decide("missing"), Decision::Refetch(_)));
-    assert!(matches!(decide("short"), Decision::Refetch(_)));
+    assert_eq!(decide("missing"), Decision::Fetch);
+    assert_eq!(decide("short"), Decision::Fetch);
     assert_eq!(decide("failed"), Decision::Fetch);
     assert_eq!(decide("new"), Decision::Fetch);
 }
@@ -218,17 +218,6 @@ fn a_refusal_never_hides_what_is_known_of_its_id_and_is_recorded_once() {
 }
 
 #[test]
-fn a_released_job_is_not_under_way_any_more() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut journal = open(dir.path());
-    journal.decide(&entry("a", 1)).unwrap();
-    journal.decide(&entry("a", 2)).unwrap();
-    let waited: Vec<u64> = journal.release("a").iter().map(|twin| twin.line).collect();
-    assert_eq!(waited, [2]);
-    assert_eq!(journal.decide(&entry("a", 1)).unwrap(), Decision::Fetch);
-}
-
-#[test]
 fn a_file_outside_the_directory_is_never_taken_for_a_stored_body() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
@@ -361,9 +350,7 @@ fn run_and_die(dir: &Path, list: &[u8], steps: usize, torn: u64) {
         } else if let Some((n, id)) = work.pop() {
             let job = entry(&id.to_string(), n as u64 + 1);
             match journal.decide(&job).unwrap() {
-                Decision::Fetch | Decision::Refetch(_) => {
-                    running.push(ok_record(&job.id, job.line))
-                }
+                Decision::Fetch => running.push(ok_record(&job.id, job.line)),
                 Decision::Twin(record) => journal.append(&record).unwrap(),
                 Decision::Done(_) | Decision::Wait => {}
                 Decision::DuplicateId { .. } => panic!("every id has one URL"),
