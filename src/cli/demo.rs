@@ -29,7 +29,7 @@ pub(super) fn demo() -> Result<Code, Stopped> {
         .map_err(Stopped::local)?;
     runtime.block_on(async {
         // From here to the end: what the main job catches would be deaf after it.
-        let mut signals = Signals::catch().map_err(Stopped::local)?;
+        let mut signals = Signals::catch(run::end_here).map_err(Stopped::local)?;
         tokio::select! {
             shown = show() => shown,
             ended = signals.next() => Ok(run::code_of(&ended)),

@@ -102,7 +102,7 @@ impl Job {
         }
         let list = url_list.to_string();
         let mut urls = urls::spawn(url_list, self.args.urls_format).map_err(Stopped::local)?;
-        let mut signals = Signals::catch().map_err(Stopped::local)?;
+        let mut signals = Signals::catch(end_here).map_err(Stopped::local)?;
         let max_time = tokio::select! {
             max_time = self.begin(&mut urls) => max_time.map_err(Stopped::usage)?,
             ended = signals.next() => {
@@ -316,6 +316,13 @@ fn ended_before(ended: &Ended, what: &str) -> Stopped {
         code: code_of(ended),
         error: anyhow!("stopped before {what}; nothing was sent"),
     }
+}
+
+/// Signals alone do not end the program. What the journal holds is whole lines all the same.
+pub(super) fn end_here(ended: Ended) {
+    let code = code_of(&ended);
+    // Standard error may be what blocks, so nothing is said.
+    std::process::exit(code as i32);
 }
 
 fn code(ended: &Ended, summary: &Summary) -> Code {

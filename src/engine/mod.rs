@@ -11,6 +11,7 @@
 mod flight;
 mod landing;
 mod records;
+mod signals;
 mod stop;
 mod winding_up;
 
@@ -31,7 +32,8 @@ use crate::store::{ResultsCopy, Store};
 use flight::{Ground, Landed};
 use stop::Stop;
 
-pub use stop::{Ended, Signals};
+pub use signals::Signals;
+pub use stop::Ended;
 
 /// Time between two looks at idle sockets and progress.
 const TICK: Duration = Duration::from_millis(200);

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use crate::model::Time;
 use crate::store::CopyError;
 
@@ -28,33 +26,6 @@ pub enum Ended {
     ReaderGone,
     /// This machine failed: disk, list, descriptors.
     Local(anyhow::Error),
-}
-
-/// The signals that end a run, caught from the moment this is made.
-pub struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    /// Catches SIGINT and SIGTERM from now on.
-    ///
-    /// # Errors
-    /// The system has no room for a handler.
-    pub fn catch() -> std::io::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// The next one, as the end it asks for. Cancel-safe.
-    pub async fn next(&mut self) -> Ended {
-        tokio::select! {
-            _ = self.interrupt.recv() => Ended::Interrupted,
-            _ = self.terminate.recv() => Ended::Terminated,
-        }
-    }
 }
 
 impl From<CopyError> for Ended {

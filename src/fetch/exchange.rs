@@ -20,7 +20,7 @@ use super::alarm::{Alarm, Passed};
 use super::conn::Conn;
 use super::decode::{Decoder, Piece};
 use super::fault::{fault, of_body, one_line};
-use super::framing::Framing;
+use super::framing::{Framing, is_coded_unasked};
 use super::path::Running;
 
 /// Most that is read of a body nobody wants, in bytes, to keep its connection.
@@ -110,6 +110,9 @@ impl Exchange {
         };
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             let why = "the answer is 101, a protocol nobody asked for";
+            attempt.fault = Some(fault(Phase::Head, FaultKind::Protocol, why));
+        } else if is_coded_unasked(&parts.headers) {
+            let why = "the answer is in a transfer coding nobody asked for";
             attempt.fault = Some(fault(Phase::Head, FaultKind::Protocol, why));
         }
         attempt.received_unix = alarm.unix();

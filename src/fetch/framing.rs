@@ -35,6 +35,16 @@ fn is_chunked(headers: &HeaderMap) -> bool {
     last.is_some_and(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"chunked"))
 }
 
+/// Whether the body is in a transfer coding that nobody asked for (no request here has a
+/// `TE` field, RFC 9112 §7.4): its bytes would be stored still coded.
+pub(super) fn is_coded_unasked(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::TRANSFER_ENCODING).iter();
+    lines
+        .flat_map(|line| line.as_bytes().split(|&b| b == b','))
+        .map(|coding| coding.trim_ascii().to_ascii_lowercase())
+        .any(|coding| !matches!(&coding[..], b"chunked" | b"identity" | b""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -69,7 +69,9 @@ impl Stage {
             Stage::Handshake => {
                 "exits that answer sooner would help; a lower --connect-timeout gives up on slow ones"
             }
-            Stage::Tls => "a list sorted by site would help: connections are then used again",
+            Stage::Tls => {
+                "a higher --per-exit, if the exits carry it, keeps more connections for the next request"
+            }
             Stage::FirstByte => {
                 "sites or exits answer slowly: a higher --per-exit, if they carry it, asks more at a time"
             }

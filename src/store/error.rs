@@ -12,14 +12,14 @@ use bytesize::ByteSize;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The operating system said no.
-    #[error("{}cannot {doing} {}: {source}", full(source), file.display())]
+    #[error("{}cannot {doing} {}: {cause}", full(cause), file.display())]
     Io {
         /// What was tried: `create`, `write`, `rename` …
         doing: &'static str,
         /// On which file or directory.
         file: PathBuf,
-        /// As the system put it.
-        source: io::Error,
+        /// As the system put it. Part of the text, so it is no `source` to be told again.
+        cause: io::Error,
     },
     /// Less than `--min-free` is left.
     #[error(
@@ -39,10 +39,10 @@ pub enum StoreError {
 impl StoreError {
     /// Makes an `io::Error` into one that names what was tried on which file.
     pub(super) fn io(doing: &'static str, file: &Path) -> impl FnOnce(io::Error) -> StoreError {
-        move |source| StoreError::Io {
+        move |cause| StoreError::Io {
             doing,
             file: file.to_owned(),
-            source,
+            cause,
         }
     }
 
@@ -50,7 +50,7 @@ impl StoreError {
     pub fn is_full(&self) -> bool {
         match self {
             StoreError::LowSpace { .. } => true,
-            StoreError::Io { source, .. } => is_full(source),
+            StoreError::Io { cause, .. } => is_full(cause),
         }
     }
 }
@@ -79,6 +79,8 @@ mod tests {
             full.to_string()
                 .starts_with("disk full: cannot write out/.tmp/1.part: No space left")
         );
+        let told = format!("{:#}", anyhow::Error::from(full));
+        assert_eq!(told.matches("No space left").count(), 1, "{told}");
         let denied =
             StoreError::io("create", Path::new("x"))(io::ErrorKind::PermissionDenied.into());
         assert!(!denied.is_full());

@@ -33,12 +33,12 @@ pub enum CopyError {
     #[error("the reader of --results did not take all records in time")]
     Late,
     /// It cannot be written.
-    #[error("cannot write --results {target}: {source}")]
+    #[error("cannot write --results {target}: {cause}")]
     Io {
         /// `-` or the file.
         target: String,
-        /// As the system put it.
-        source: Arc<io::Error>,
+        /// As the system put it. Part of the text, so it is no `source` to be told again.
+        cause: Arc<io::Error>,
     },
 }
 
@@ -175,7 +175,7 @@ fn write_all(mut file: File, target: &str, lines: &Receiver<Vec<u8>>, shared: &S
                 io::ErrorKind::BrokenPipe => CopyError::ResultsClosed,
                 _ => CopyError::Io {
                     target: target.to_owned(),
-                    source: Arc::new(error),
+                    cause: Arc::new(error),
                 },
             };
             let _ = shared.error.set(error);

@@ -36,7 +36,7 @@ async fn announced_ends_are_verified_and_the_close_alone_is_not() {
     let cases = [
         ("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody", true),
         (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n4\r\nbody\r\n0\r\nX: y\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n4\r\nbody\r\n0\r\nX: y\r\n\r\n",
             true,
         ),
         ("HTTP/1.1 200 OK\r\n\r\nbody", false),

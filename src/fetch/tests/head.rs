@@ -147,6 +147,18 @@ async fn informational_answers_are_skipped_but_101_is_none_we_asked_for() {
 }
 
 #[tokio::test]
+async fn a_transfer_coding_nobody_asked_for_is_a_fault_not_a_body() {
+    for coding in ["gzip, chunked", "xchunked", "deflate"] {
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n1\r\na\r\n0\r\n\r\n");
+        let attempt = answered(answer).await;
+        let protocol = (Phase::Head, FaultKind::Protocol);
+        assert_eq!(fault_of(&attempt), protocol, "{coding}");
+        assert!(!attempt.kept);
+    }
+}
+
+#[tokio::test]
 async fn sloppy_heads_of_real_sites_are_read() {
     let attempt = answered("HTTP/1.1 200\r\nX-A : b\r\nX-B: c\r\n  d\r\nnonsense\r\n\r\n").await;
     assert_eq!(attempt.fault, None);
