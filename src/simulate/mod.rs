@@ -7,7 +7,7 @@
 //! a world that is written down in a file ([`Scenario`]).
 //!
 //! Invariant: the same scenario, rules and seed give the same outcome to the last figure. What
-//! must hold in every run is checked in every simulation ([`checks`]), by counts of its own.
+//! must hold in every run is checked in every simulation (`checks`), by counts of its own.
 //!
 //! What it leaves out: sockets that stay open, bytes on the way, names and certificates. An
 //! attempt's end is drawn when it starts, so load changes the pace of later attempts only.

@@ -39,7 +39,8 @@ fn list(lines: usize, line: impl Fn(usize) -> String) -> String {
     list
 }
 
-/// G02, with 300,000 lines in the place of a million (the debug build reads slowly).
+/// G02, with 300,000 lines in the place of a million (the debug build reads slowly); the bounds
+/// are the case's own.
 #[test]
 fn memory_does_not_grow_with_the_list() {
     let one = |n| format!("http://one.test/ok/10/some/path/that/takes/room/{n}");
@@ -53,7 +54,7 @@ fn memory_does_not_grow_with_the_list() {
         wide.saturating_sub(few)
     );
     assert!(long < few + 40 * 1024, "{few} KiB, then {long} KiB");
-    assert!(wide < few + 100 * 1024, "{few} KiB, then {wide} KiB");
+    assert!(wide < few + 150 * 1024, "{few} KiB, then {wide} KiB");
 }
 
 /// Records wait for a reader that sleeps, those of refused lines too: the list is then read no
