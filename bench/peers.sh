@@ -6,12 +6,14 @@
 #
 # All peers fetch the same list through the same exits, in turn, round after round, so that a
 # noisy machine is noisy for all. Output goes to a fresh directory on tmpfs each time. Printed:
-# the medians over the rounds, and each peer's CPU per job against curl's.
+# the medians over the rounds, and each peer's CPU per job against curl's. `flat` is exitfetch
+# with all bodies in one directory, as the peers store them; by default it spreads them over
+# directories by id, and making those is part of its cost.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=${ROUNDS:-3}
-peers=${PEERS:-exitfetch curl wget2 aria2 asyncio}
+peers=${PEERS:-exitfetch flat curl wget2 aria2 asyncio}
 read -r -a loads <<<"${*:-small}"
 
 need() { # program, Debian package
@@ -55,10 +57,11 @@ prepare() { # count, URL prefix
     "$work/proxies" "$work/urls.txt" >"$work/aria2.list"
 }
 
-run_peer() { # peer, per exit, slots
+run_peer() { # peer, per exit, slots, then more words for exitfetch
   case $1 in
+  flat) run_peer exitfetch "$2" "$3" --name-template '{id}{ext}' ;;
   exitfetch) "$program" run --exits "$work/exits.txt" --urls "$work/urls.txt" --per-exit "$2" --rate unlimited \
-    --cacert "$work/lab-ca.pem" --out "$work/out" --min-free 0 --summary none --progress never ;;
+    --cacert "$work/lab-ca.pem" --out "$work/out" --min-free 0 --summary none --progress never "${@:4}" ;;
   curl) mkdir "$work/out" && curl -Z --parallel-max "$3" -K "$work/curl.conf" ;;
   wget2) mkdir "$work/out" && proxies=$(paste -sd, "$work/proxies") &&
     wget2 --quiet --max-threads="$3" --no-robots --hsts=off --ca-certificate="$work/lab-ca.pem" --tries=1 \
