@@ -108,6 +108,11 @@ impl Steady {
 
     fn step(&mut self) -> Verdict {
         self.now = self.now + STEP;
+        // A small fleet can run out of work while all jobs wait for their origins.
+        while self.running.is_empty() {
+            self.now = self.now + STEP;
+            self.start();
+        }
         let ended = self.rng.random_range(0..self.running.len());
         let Start { lease, work, .. } = self.running.swap_remove(ended);
         let verdict = self.scheduler.finish(lease, work, &self.answer, self.now);
