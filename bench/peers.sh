@@ -29,7 +29,7 @@ program=${EXITFETCH:-target/release/exitfetch}
 program=$(realpath "$program")
 pool=$(realpath bench/pool.py)
 
-work=$(mktemp -d -p /dev/shm exitfetch-bench.XXXXXX)
+work=$(mktemp -d --tmpdir=/dev/shm)
 lab=
 cleanup() { [ -n "$lab" ] && kill "$lab" 2>/dev/null; rm -rf "$work"; }
 trap cleanup EXIT
