@@ -8,7 +8,10 @@ use exitfetch::model::{Blame, ErrorKind, Outcome};
 use crate::world::{Run, World};
 
 const JOBS: usize = 50;
-const ARGS: [&str; 8] = [
+/// A fixed seed: how long exits rest is drawn, and a bound is asserted.
+const ARGS: [&str; 10] = [
+    "--seed",
+    "1",
     "--rate",
     "unlimited",
     "--timeout",
@@ -33,14 +36,20 @@ fn world(exit: &ExitConfig, behaviours: &[&str], scheme: &str) -> World {
 fn assert_dead(world: &World, run: &Run) {
     assert_eq!(run.count(Outcome::Failed), JOBS, "{}", run.stdout);
     assert_eq!(run.records.len(), JOBS);
+    let mut by_end = 0;
     for record in &run.records {
         let error = record.error.as_ref().unwrap();
         assert!(
             !matches!(error.blame, Blame::Origin | Blame::Job),
             "{error:?}"
         );
-        assert_eq!(error.kind, ErrorKind::NoUsableExit, "{error:?}");
+        by_end += usize::from(error.kind == ErrorKind::NoUsableExit);
     }
+    // One or two may have used up their tries before the end.
+    assert!(
+        by_end >= JOBS - 5,
+        "{by_end} of {JOBS} ended with the fleet"
+    );
     assert_eq!(world.lab.origin_stats().requests, 0);
     let summary = std::fs::read_to_string(world.out().join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
