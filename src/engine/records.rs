@@ -65,7 +65,7 @@ pub(super) fn refused(refusal: Refusal, at: String) -> Record {
             detail: refusal.reason,
         }),
         extra: refusal.extra.map(|extra| *extra),
-        ..empty(Outcome::Refused, at)
+        ..Record::empty(Outcome::Refused, at)
     }
 }
 
@@ -89,33 +89,7 @@ fn base(work: &Work, outcome: Outcome, exits: &[Exit], at: String) -> Record {
             exit_ms: millis(waited.exit),
         }),
         extra: work.job.extra.as_deref().cloned(),
-        ..empty(outcome, at)
-    }
-}
-
-fn empty(outcome: Outcome, at: String) -> Record {
-    Record {
-        id: String::new(),
-        line: 0,
-        url: String::new(),
-        final_url: None,
-        outcome,
-        status: None,
-        file: None,
-        bytes: None,
-        wire_bytes: None,
-        sha256: None,
-        content_type: None,
-        content_encoding: None,
-        length_verified: None,
-        exit: None,
-        tried: Vec::new(),
-        attempts: 0,
-        error: None,
-        waits: None,
-        phases: None,
-        at,
-        extra: None,
+        ..Record::empty(outcome, at)
     }
 }
 

@@ -80,6 +80,35 @@ pub struct Record {
     pub extra: Option<Map<String, Value>>,
 }
 
+impl Record {
+    /// One that says nothing yet but how and when its entry ended.
+    pub fn empty(outcome: Outcome, at: String) -> Record {
+        Record {
+            id: String::new(),
+            line: 0,
+            url: String::new(),
+            final_url: None,
+            outcome,
+            status: None,
+            file: None,
+            bytes: None,
+            wire_bytes: None,
+            sha256: None,
+            content_type: None,
+            content_encoding: None,
+            length_verified: None,
+            exit: None,
+            tried: Vec::new(),
+            attempts: 0,
+            error: None,
+            waits: None,
+            phases: None,
+            at,
+            extra: None,
+        }
+    }
+}
+
 /// Why a record is not ok.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordError {

@@ -55,27 +55,13 @@ pub(in crate::report) fn record(line: u64, outcome: Outcome, kind: Option<ErrorK
         id: format!("{line}"),
         line,
         url: format!("http://o.test/{line}"),
-        final_url: None,
-        outcome,
-        status: None,
-        file: None,
-        bytes: None,
-        wire_bytes: None,
-        sha256: None,
-        content_type: None,
-        content_encoding: None,
-        length_verified: None,
-        exit: None,
-        tried: Vec::new(),
         attempts: 1,
         error,
         waits: Some(Waits {
             budget_ms: 100.0,
             exit_ms: 10.0,
         }),
-        phases: None,
-        at: String::new(),
-        extra: None,
+        ..Record::empty(outcome, String::new())
     }
 }
 

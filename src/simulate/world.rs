@@ -394,27 +394,15 @@ fn rows(exits: &Exits<'_>, scenario: &Scenario) -> Vec<model::Exit> {
 fn record(work: &Work, failure: Option<Failure>) -> Record {
     let waited = work.waited();
     let millis = |span: Duration| span.as_micros() as f64 / 1e3;
+    let outcome = match failure {
+        None => Ended::Ok,
+        Some(_) => Ended::Failed,
+    };
     Record {
-        id: String::new(),
         line: work.job.line,
         url: failure
             .as_ref()
             .map_or_else(String::new, |_| work.job.shown_url().to_owned()),
-        final_url: None,
-        outcome: match failure {
-            None => Ended::Ok,
-            Some(_) => Ended::Failed,
-        },
-        status: None,
-        file: None,
-        bytes: None,
-        wire_bytes: None,
-        sha256: None,
-        content_type: None,
-        content_encoding: None,
-        length_verified: None,
-        exit: None,
-        tried: Vec::new(),
         attempts: work.attempts(),
         error: failure.map(|failure| RecordError {
             kind: failure.kind,
@@ -425,8 +413,6 @@ fn record(work: &Work, failure: Option<Failure>) -> Record {
             budget_ms: millis(waited.budget),
             exit_ms: millis(waited.exit),
         }),
-        phases: None,
-        at: String::new(),
-        extra: None,
+        ..Record::empty(outcome, String::new())
     }
 }
