@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use exitfetch::lab::{ExitHandle, Lab, LabConfig};
+use exitfetch::lab::{ExitHandle, ExitStats, Lab, LabConfig};
 use exitfetch::model::{Outcome, Record};
 use tokio::runtime::Runtime;
 
@@ -57,6 +57,21 @@ impl World {
     /// The exit at this position.
     pub fn exit(&self, position: usize) -> &ExitHandle {
         &self.lab.exits()[position]
+    }
+
+    /// What that exit counted, once it has seen every socket close: the program's end and the
+    /// lab's notice of it are two events. Fails the test if one stays open.
+    #[track_caller]
+    pub fn exit_at_rest(&self, position: usize) -> ExitStats {
+        let start = Instant::now();
+        loop {
+            let stats = self.exit(position).stats();
+            if stats.sockets.now == 0 && stats.in_flight.now == 0 {
+                return stats;
+            }
+            assert!(start.elapsed() < LIMIT, "still open: {stats:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// `exitfetch run --exits exits.txt --urls urls.txt ARGS`, to its end.
