@@ -1,4 +1,4 @@
-//! The jobs of one origin that wait in memory.
+//! The jobs of one origin that wait in memory; more may be on disk (`site`).
 //!
 //! Owns: their order. Retries whose time has come go before jobs that were never tried, so
 //! that a job once begun ends; jobs whose back-off is not over wait by their instant. Leaves
@@ -60,6 +60,11 @@ impl Queue {
     /// How many jobs, back-offs included.
     pub(super) fn len(&self) -> usize {
         self.ripe() + self.later.len()
+    }
+
+    /// No job that was never tried is here.
+    pub(super) fn lacks_fresh(&self) -> bool {
+        self.fresh.is_empty()
     }
 
     /// How many jobs could be taken now.

@@ -49,6 +49,8 @@ pub struct Journal {
     /// Refusals of earlier runs, by hash of id and line.
     refused: HashSet<u64>,
     under_way: HashMap<u64, resume::UnderWay>,
+    /// Fingerprint and line of entries that wait outside memory.
+    claimed: HashMap<u64, (u32, u64)>,
     failed_before: FailedBefore,
     loaded: Loaded,
 }
@@ -98,6 +100,7 @@ impl Journal {
             index,
             refused,
             under_way: HashMap::new(),
+            claimed: HashMap::new(),
             failed_before,
             loaded,
         };

@@ -73,6 +73,14 @@ impl Journal {
     pub fn decide(&mut self, job: &Job) -> Result<Decision, StoreError> {
         let key = self.index.key(&*job.id);
         let what = fingerprint(&self.index, job);
+        match self.claimed.get(&key) {
+            Some(&(claim, line)) if claim != what => return Ok(Decision::DuplicateId { line }),
+            Some(_) => {
+                self.claimed.remove(&key);
+                return Ok(self.start(key, what, job));
+            }
+            None => {}
+        }
         if let Some(first) = self.under_way.get_mut(&key) {
             if first.what != what {
                 return Ok(Decision::DuplicateId { line: first.line });
@@ -84,6 +92,36 @@ impl Journal {
             return Ok(self.start(key, what, job));
         };
         Ok(self.decide_by(past, key, what, job))
+    }
+
+    /// Decides what the entry `job` needs that is to wait outside memory: [`Decision::Fetch`]
+    /// claims its id for it, and [`Journal::decide`] is asked again when it comes back. Never
+    /// [`Decision::Wait`]: an entry listed again waits outside as well.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn claim(&mut self, job: &Job) -> Result<Decision, StoreError> {
+        let key = self.index.key(&*job.id);
+        let what = fingerprint(&self.index, job);
+        let known = self
+            .under_way
+            .get(&key)
+            .map(|first| (first.what, first.line));
+        if let Some((first, line)) = known.or_else(|| self.claimed.get(&key).copied()) {
+            return Ok(match first == what {
+                true => Decision::Fetch,
+                false => Decision::DuplicateId { line },
+            });
+        }
+        let decision = match self.lookup(&job.id)? {
+            Some(past) => self.decide_by(past, key, what, job),
+            None => Decision::Fetch,
+        };
+        if decision == Decision::Fetch {
+            self.under_way.remove(&key);
+            self.claimed.insert(key, (what, job.line));
+        }
+        Ok(decision)
     }
 
     fn decide_by(&mut self, past: Past, key: u64, what: u32, job: &Job) -> Decision {
