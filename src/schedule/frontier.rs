@@ -65,8 +65,8 @@ pub(super) struct Frontier {
     /// When an origin without jobs may be forgotten. Wakes nobody.
     rests: Alarms,
     asleep: Asleep,
-    /// Origins at which jobs wait, those asleep left out.
-    waiting: usize,
+    /// Origins at which jobs wait that were never tried, those asleep left out.
+    untried: usize,
     /// Jobs in memory.
     jobs: usize,
     bytes: usize,
@@ -144,8 +144,8 @@ impl Frontier {
     pub(super) fn refill(&mut self, site: SiteIx, most: usize) -> Option<Refill> {
         let chain = self.sites[site.index()].chain?;
         self.leave(site);
-        self.enter(site, Place::Refill);
-        self.count_startable(site);
+        self.sites[site.index()].place = Place::Refill;
+        self.count(site);
         Some(Refill {
             whose: Whose::Site(site),
             chain,
@@ -204,9 +204,10 @@ impl Frontier {
         self.jobs + self.spilled
     }
 
-    /// Origins at which jobs wait.
+    /// Origins at which jobs wait that were never tried. One at which only retries wait makes
+    /// no work for others to hide behind: it is not counted.
     pub(super) fn origins(&self) -> usize {
-        self.waiting + self.asleep.len()
+        self.untried + self.asleep.len()
     }
 
     /// What waits at each origin, those asleep left out.
@@ -259,25 +260,25 @@ impl Frontier {
         };
         if wish == Wish::Start && self.sites[site.index()].place == same_rung {
             // It keeps its turn.
-            self.count_startable(site);
+            self.count(site);
             return;
         }
         self.leave(site);
         match wish {
             Wish::Nothing => self.rest(site, now),
             Wish::GiveUp => self.enter_list(site, Place::Closed),
-            Wish::Land => self.enter(site, Place::Parked),
+            Wish::Land => self.sites[site.index()].place = Place::Parked,
             Wish::At(at) => {
-                self.enter(site, Place::Delayed);
+                self.sites[site.index()].place = Place::Delayed;
                 self.wakes.set(site.0, at);
             }
             Wish::Start => {
                 self.ready
                     .push(&mut self.links, site.0, self.sites[site.index()].in_flight);
-                self.enter(site, same_rung);
+                self.sites[site.index()].place = same_rung;
             }
         }
-        self.count_startable(site);
+        self.count(site);
     }
 
     /// The origin whose turn it is.
@@ -290,7 +291,7 @@ impl Frontier {
         self.leave(site);
         self.enter_list(site, Place::Misfit);
         self.wakes.set(site.0, wake);
-        self.count_startable(site);
+        self.count(site);
     }
 
     /// The misfit that waits longest.
@@ -346,7 +347,6 @@ impl Frontier {
     /// Takes the origin out of its place: `Idle`, until it gets another one.
     fn leave(&mut self, site: SiteIx) {
         let place = std::mem::take(&mut self.sites[site.index()].place);
-        self.waiting -= usize::from(place != Place::Idle);
         match place {
             Place::Idle => self.rests.cancel(site.0),
             Place::Ready { in_flight } => {
@@ -362,19 +362,13 @@ impl Frontier {
         }
     }
 
-    /// `place` is another one than `Idle`, and the origin in none.
-    fn enter(&mut self, site: SiteIx, place: Place) {
-        self.sites[site.index()].place = place;
-        self.waiting += 1;
-    }
-
     fn enter_list(&mut self, site: SiteIx, place: Place) {
         let list = match place {
             Place::Misfit => &mut self.misfits,
             _ => &mut self.closed,
         };
         list.push(&mut self.links, site.0);
-        self.enter(site, place);
+        self.sites[site.index()].place = place;
     }
 
     /// No job waits: the origin is forgotten once nothing about it is worth remembering.
@@ -399,9 +393,13 @@ impl Frontier {
         }
     }
 
-    /// Keeps the count of jobs that wait for an exit in step with the origin's place.
-    fn count_startable(&mut self, site: SiteIx) {
+    /// Keeps the counts of jobs that wait for an exit, and of origins with untried ones, in step
+    /// with the origin.
+    fn count(&mut self, site: SiteIx) {
         let here = &mut self.sites[site.index()];
+        let untried = here.has_untried();
+        self.untried = self.untried + usize::from(untried) - usize::from(here.counted);
+        here.counted = untried;
         let now = here.startable_jobs();
         self.startable = self.startable + now - here.startable;
         here.startable = now;
@@ -409,7 +407,7 @@ impl Frontier {
 
     /// Panics if an origin is not in exactly the place it must be in. For tests; O(origins).
     pub(super) fn check(&self, now: Time) {
-        let (mut jobs, mut spilled, mut waiting) = (0, self.asleep.jobs(), 0);
+        let (mut jobs, mut spilled, mut untried) = (0, self.asleep.jobs(), 0);
         let mut startable = 0;
         let (mut misfits, mut closed) = (0, 0);
         for index in self.all() {
@@ -420,7 +418,7 @@ impl Frontier {
             }
             jobs += site.queue.len();
             spilled += site.jobs() as usize - site.queue.len();
-            waiting += usize::from(site.place != Place::Idle);
+            untried += usize::from(site.has_untried());
             assert!(
                 site.chain.is_none() || self.asleep.get(Asleep::key(&site.origin)).is_none(),
                 "{} has two chains",
@@ -451,7 +449,7 @@ impl Frontier {
         }
         assert_eq!(self.jobs, jobs, "jobs in memory");
         assert_eq!(self.spilled, spilled, "jobs on disk");
-        assert_eq!(self.waiting, waiting, "origins at which jobs wait");
+        assert_eq!(self.untried, untried, "origins with untried jobs");
         assert_eq!(self.startable, startable);
         assert_eq!(self.misfits.len(), misfits);
         assert_eq!(self.closed.len(), closed);

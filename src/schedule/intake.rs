@@ -1,8 +1,9 @@
 //! How far the list is read ahead, and what of it stays in memory (ALGORITHMS 7).
 //!
-//! Owns two bounds. How many origins have jobs waiting: enough that the exits are busy although
-//! each origin takes only so many requests; the number grows while a slot is idle for want of a
-//! job that may start. And how many jobs of one origin, and of all, are in memory: the rest waits
+//! Owns two bounds. How many origins have jobs waiting that were never tried: enough that the
+//! exits are busy although each origin takes only so many requests; the number grows while a slot
+//! is idle for want of a job that may start. (Origins at which only retries wait are not
+//! counted: a list with many dead hosts would be read at their pace.) And how many jobs of one origin, and of all, are in memory: the rest waits
 //! on disk. Leaves to `frontier` the counting, to the engine the disk.
 //!
 //! The first bound is reckoned with the budget that all origins have by default; where many
@@ -18,6 +19,11 @@ use super::settings::{Rules, Seat, slots};
 /// Reading goes on while fewer origins have jobs that wait. Larger: more memory; smaller: a slow
 /// origin is noticed in the others' pace.
 const ORIGINS_LEAST: f64 = 1000.0;
+/// Reading goes on, too, while the jobs in memory take fewer bytes (some 15,000 jobs): what costs
+/// little is read, so that dead hosts are a small part of what is known. Simulated with two of
+/// five hosts dead and 20,000 jobs (`stale-list.json`): 36 good answers per second in the first
+/// 45 s without this, 69 with all in memory.
+const LITTLE: usize = 8 << 20;
 /// More are never asked for.
 const ORIGINS_MOST: f64 = 1e7;
 /// So much more than the exits need by the formula, since some origins wait longer than others.
@@ -80,6 +86,12 @@ impl Intake {
         };
         let needed = AHEAD * self.slots / carries.max(f64::MIN_POSITIVE);
         (needed.max(ORIGINS_LEAST) * self.growth).min(ORIGINS_MOST) as usize
+    }
+
+    /// Whether more of the list is to be read: so many origins have untried jobs, and all jobs in
+    /// memory take `bytes`.
+    pub(super) fn wants_more(&self, origins: usize, bytes: usize) -> bool {
+        bytes < LITTLE || origins < self.origins()
     }
 
     /// How many jobs an origin with this `quota` may have in memory while all jobs there take

@@ -137,7 +137,8 @@ impl Scheduler {
     /// Whether more of the list is to be read; ask again after each `next`. After the end without
     /// exits it stays true: the rest of the list is taken in and given up.
     pub fn wants_more(&self) -> bool {
-        self.frontier.origins() < self.intake.origins()
+        self.intake
+            .wants_more(self.frontier.origins(), self.frontier.bytes())
     }
 
     /// Whether memory has room for a job that the disk has none for.

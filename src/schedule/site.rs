@@ -72,6 +72,8 @@ pub(super) struct Site {
     pub(super) place: Place,
     /// Owned by the frontier: jobs counted as waiting for an exit.
     pub(super) startable: usize,
+    /// Owned by the frontier: counted as one with untried jobs.
+    pub(super) counted: bool,
     /// Since when only exits that were tried before are free for its jobs.
     pub(super) misfit_since: Option<Time>,
     /// When an attempt's end last made room below the in-flight bound.
@@ -105,6 +107,7 @@ impl Site {
             trials: 0,
             place: Place::default(),
             startable: 0,
+            counted: false,
             misfit_since: None,
             room_since: Time::ZERO,
             exit_lack: Duration::ZERO,
@@ -142,6 +145,11 @@ impl Site {
     /// Jobs that wait, in memory and on disk.
     pub(super) fn jobs(&self) -> u64 {
         self.queue.len() as u64 + self.chain.map_or(0, |chain| u64::from(chain.jobs))
+    }
+
+    /// A job waits that was never tried.
+    pub(super) fn has_untried(&self) -> bool {
+        self.chain.is_some() || !self.queue.lacks_fresh()
     }
 
     /// Its next job that was never tried is on disk.
