@@ -44,7 +44,7 @@ fn of_a_crowded_origin_a_minute_of_work_is_in_memory_and_the_rest_on_disk() {
     world.run(Time::NEVER);
     assert_eq!(world.ok(), 1001);
     // Two seconds apart, as if all had been in memory.
-    assert_eq!(world.now, Time::from_millis(1998_100));
+    assert_eq!(world.now, Time::from_millis(1_998_100));
 }
 
 #[test]
