@@ -19,11 +19,12 @@ use super::settings::{Rules, Seat, slots};
 /// Reading goes on while fewer origins have jobs that wait. Larger: more memory; smaller: a slow
 /// origin is noticed in the others' pace.
 const ORIGINS_LEAST: f64 = 1000.0;
-/// Reading goes on, too, while the jobs in memory take fewer bytes (some 15,000 jobs): what costs
+/// Reading goes on, too, while the jobs in memory take fewer bytes (some 10,000 jobs): what costs
 /// little is read, so that dead hosts are a small part of what is known. Simulated with two of
 /// five hosts dead and 20,000 jobs (`stale-list.json`): 36 good answers per second in the first
-/// 45 s without this, 69 with all in memory.
-const LITTLE: usize = 8 << 20;
+/// 45 s without this, 69 with it, and no more with all in memory. Twice as much costs 25 MiB
+/// where each job has an origin of its own.
+const LITTLE: usize = 4 << 20;
 /// More are never asked for.
 const ORIGINS_MOST: f64 = 1e7;
 /// So much more than the exits need by the formula, since some origins wait longer than others.
