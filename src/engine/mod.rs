@@ -12,6 +12,7 @@ mod flight;
 mod landing;
 mod records;
 mod signals;
+mod standing;
 mod stop;
 mod winding_up;
 
@@ -26,13 +27,13 @@ use tokio::time::{Sleep, sleep_until};
 use crate::fetch::{Conns, Fetcher, Request};
 use crate::input::Urls;
 use crate::model::{Clock, Codes, Exit, Time};
-use crate::report::{Progress, Summary, Tally};
+use crate::report::{Metrics, Progress, Summary, Tally};
 use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Work};
 use crate::store::{ResultsCopy, Store};
 use flight::{Ground, Landed};
 use stop::Stop;
 
-pub use signals::Signals;
+pub use signals::{Signals, StatusRequests};
 pub use stop::Ended;
 
 /// Time between two looks at idle sockets and progress.
@@ -68,8 +69,12 @@ pub struct Plan {
     pub max_time: Option<Duration>,
     /// Where to show how it goes.
     pub progress: Progress,
+    /// Who wants figures while it goes.
+    pub metrics: Option<Metrics>,
     /// What may end it early.
     pub signals: Signals,
+    /// Who asks how it stands.
+    pub status: StatusRequests,
 }
 
 /// How a run ended.
@@ -118,7 +123,11 @@ struct Engine {
     copy: Option<ResultsCopy>,
     tally: Tally,
     progress: Progress,
+    metrics: Option<Metrics>,
     signals: Signals,
+    status: StatusRequests,
+    /// Requests that all exits may carry at a time.
+    slots: u32,
     /// The last instant that a record was stamped with, in milliseconds, and how it is written.
     stamp: (i64, String),
     max_time: Option<Time>,
@@ -144,6 +153,7 @@ impl Engine {
             tally: Tally::new(&plan.exits),
             exits: plan.exits,
             groups: plan.groups,
+            slots: plan.scheduler.slots(),
             scheduler: plan.scheduler,
             conns: plan.conns,
             ground: Arc::new(Ground {
@@ -161,7 +171,9 @@ impl Engine {
             store: plan.store,
             copy: plan.copy,
             progress: plan.progress,
+            metrics: plan.metrics,
             signals: plan.signals,
+            status: plan.status,
             max_time: plan.max_time.map(|span| started + span),
             stamp: (i64::MIN, String::new()),
             stop: Stop::default(),
@@ -183,6 +195,7 @@ impl Engine {
             let reads = self.reads();
             tokio::select! {
                 ended = self.signals.next() => self.end_early(ended),
+                () = self.status.next() => self.answer_status(),
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.land(ended);
                     while let Some(ended) = self.tasks.try_join_next_with_id() {
@@ -262,7 +275,9 @@ impl Engine {
                 self.tally.pause(origin, *wait);
                 tracing::info!("{note}");
             }
-            Note::Exit { .. } | Note::PanicOver => tracing::info!("{note}"),
+            Note::Exit { .. } | Note::TriesSpent { .. } | Note::PanicOver => {
+                tracing::info!("{note}");
+            }
             Note::OriginDead { .. } | Note::Panic | Note::NoExit => tracing::warn!("{note}"),
         }
     }
@@ -327,6 +342,6 @@ impl Engine {
         }
         self.next_tick = now + TICK;
         self.conns.expire(now);
-        self.progress.update(&self.snapshot(now));
+        self.show(now);
     }
 }

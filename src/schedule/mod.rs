@@ -29,6 +29,7 @@ mod exits;
 pub mod fleet;
 mod frontier;
 pub mod health;
+mod held_back;
 pub mod last_hope;
 mod latency;
 mod lists;
@@ -59,9 +60,11 @@ use crate::model::{Job, Origin, Time};
 
 use exits::Exits;
 use frontier::{Frontier, SiteIx};
+use held_back::Looks;
 use site::{Closed, Site};
 
 pub use health::{Change, State};
+pub use held_back::HeldBack;
 pub use settings::{OriginRules, Rules, Seat};
 pub use steps::{ExitIx, ExitState, Lease, Next, Note, PauseCause, Start, Verdict};
 pub use work::{LastAttempt, Waited, Work};
@@ -81,6 +84,7 @@ pub struct Scheduler {
     /// The only source of chance. This generator's sequence is fixed across versions and machines.
     rng: Xoshiro256PlusPlus,
     over: bool,
+    looks: Looks,
 }
 
 impl Scheduler {
@@ -91,6 +95,7 @@ impl Scheduler {
             frontier: Frontier::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(rules.seed),
             over: false,
+            looks: Looks::default(),
             rules,
         }
     }
@@ -145,6 +150,22 @@ impl Scheduler {
     /// Exits in use: neither resting after an ejection nor evicted.
     pub fn exits_in_use(&self) -> u32 {
         self.exits.up()
+    }
+
+    /// How many exits are in each state.
+    pub fn exits_by_state(&self) -> [(State, u32); 5] {
+        self.exits.by_state()
+    }
+
+    /// Requests that all exits may carry at a time at best. O(exits).
+    pub fn slots(&self) -> u32 {
+        self.rules.max_in_flight.min(self.exits.ceilings())
+    }
+
+    /// The origins that hold their jobs back longest, at most three, the longest first. With
+    /// more than a thousand origins each call looks at a part of them, in turn.
+    pub fn held_back(&mut self, now: Time) -> Vec<HeldBack> {
+        self.looks.look(&self.frontier, now)
     }
 
     /// One exit.

@@ -163,6 +163,15 @@ pub enum Note {
         /// Why.
         cause: PauseCause,
     },
+    /// A job has used up its tries, or its origin's budget for retries is spent.
+    TriesSpent {
+        /// Its URL as it may be shown.
+        url: String,
+        /// Attempts it had.
+        attempts: u32,
+        /// Why it failed at last.
+        detail: String,
+    },
     /// Nothing good came from an origin for too long: its jobs are given up.
     OriginDead {
         /// The origin.
@@ -212,6 +221,11 @@ impl fmt::Display for Note {
                     }
                 }
             }
+            Note::TriesSpent {
+                url,
+                attempts,
+                detail,
+            } => write!(f, "{url}: given up (tries: {attempts}): {detail}"),
             Note::OriginDead { origin } => {
                 write!(f, "origin {origin}: given up, nothing good came from it")
             }

@@ -215,7 +215,10 @@ impl<'a> World<'a> {
                 ..
             } => {}
             Note::OriginPaused { origin, wait, .. } => self.tally.pause(origin, *wait),
-            Note::Exit { .. } | Note::OriginDead { .. } | Note::NoExit => {}
+            Note::Exit { .. }
+            | Note::TriesSpent { .. }
+            | Note::OriginDead { .. }
+            | Note::NoExit => {}
         }
     }
 

@@ -4,4 +4,5 @@ mod ends;
 mod exits;
 mod invariants;
 mod origins;
+mod watching;
 mod world;
