@@ -133,3 +133,28 @@ fn spans_have_two_units() {
     );
     assert_eq!(span(Duration::from_millis(1)), "1s");
 }
+
+#[test]
+fn the_lines_that_readme_shows_are_what_a_terminal_shows() {
+    let mut now = snapshot();
+    now.elapsed = Duration::from_secs(161);
+    now.counts.ok = 2081;
+    now.counts.failed = 21;
+    now.counts.refused = 2;
+    now.under_way.body = 3;
+    now.received = 522_400_000;
+    (now.waiting_budget, now.waiting_exit) = (1411, 12);
+    now.floor = Some(Duration::from_secs(192));
+    for (held, origin, jobs, wait) in [(0, "img.example", 960, 192), (1, "shop.example", 40, 41)] {
+        now.held_back[held].origin = origin.to_owned();
+        now.held_back[held].jobs = jobs;
+        now.held_back[held].wait = Duration::from_secs(wait);
+    }
+    let rates = Rates {
+        entries: 12.7,
+        bytes: 3.1 * 1024.0 * 1024.0,
+    };
+    let lines = lines(&now, rates).join("\n");
+    let readme = include_str!("../../../README.md");
+    assert!(readme.contains(&lines), "README does not show\n{lines}");
+}
