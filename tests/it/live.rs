@@ -3,13 +3,14 @@
 
 use std::io::Read;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use exitfetch::lab::{ExitConfig, LabConfig};
 use exitfetch::model::Outcome;
 use rustix::process::Signal;
 
 use crate::screen::Screen;
-use crate::shells::{send, until};
+use crate::shells::send;
 use crate::world::{Run, World};
 
 const COLUMNS: usize = 60;
@@ -124,15 +125,23 @@ fn a_run_whose_stderr_nobody_reads_ends_by_itself() {
     world.urls((0..2000).map(|n| format!("http://o.test/ok/{n}")));
     let mut child = world.start(&["--rate", "unlimited", "-v", "--log-format", "json"]);
     let mut unread = child.stderr.take().unwrap();
+    let start = Instant::now();
+    let ended = loop {
+        match child.try_wait().unwrap() {
+            Some(ended) => break ended,
+            None if start.elapsed() < Duration::from_secs(60) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            None => {
+                child.kill().unwrap();
+                panic!("it waits for a reader");
+            }
+        }
+    };
+    assert_eq!(ended.code(), Some(0));
     let mut table = String::new();
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut table)
-        .unwrap();
-    until("it ends", || child.try_wait().unwrap().is_some());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_to_string(&mut table).unwrap();
     assert!(table.contains("2000 entries: 2000 ok"), "{table}");
     let mut text = String::new();
     unread.read_to_string(&mut text).unwrap();
