@@ -6,10 +6,12 @@
 //! write that fails is taken back, so every line of the file is a record.
 
 mod index;
+mod lines;
 mod load;
 mod resume;
+mod table;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -21,7 +23,7 @@ use rustix::io::Errno;
 
 use super::StoreError;
 use crate::model::{Outcome, Record};
-use index::{Entry, Index};
+use index::{At, Entry, Index};
 
 pub use load::Loaded;
 pub use resume::{Decision, FailedBefore, Twin};
@@ -45,9 +47,8 @@ pub struct Journal {
     reserved: u64,
     /// Whole lines that follow it.
     buffer: Vec<u8>,
+    /// What is known of ids, and refusals of earlier runs by id and line.
     index: Index,
-    /// Refusals of earlier runs, by hash of id and line.
-    refused: HashSet<u64>,
     under_way: HashMap<u64, resume::UnderWay>,
     failed_before: FailedBefore,
     loaded: Loaded,
@@ -61,7 +62,17 @@ pub struct Past {
     /// How many records of earlier runs end the same way and were not matched by an entry of
     /// this run's list yet.
     pub records: u32,
+    at: At,
     entry: Entry,
+}
+
+/// What the journal knows of an id.
+#[derive(Clone, Debug, PartialEq)]
+enum Known {
+    /// It has a record.
+    Past(Box<Past>),
+    /// An entry that is kept on disk has claimed it, this line's.
+    Claimed { line: u64, what: u32 },
 }
 
 impl Journal {
@@ -76,12 +87,8 @@ impl Journal {
     ) -> anyhow::Result<Journal> {
         let path = dir.join("results.jsonl");
         let mut index = Index::default();
-        let mut refused = HashSet::new();
-        let (loaded, end) = load::read(&file, |offset, entry| match entry.outcome {
-            Outcome::Refused => {
-                refused.insert(resume::refusal_key(&index, &entry.id, entry.line));
-            }
-            outcome => index.load(index.key(&*entry.id), offset, outcome),
+        let (loaded, end) = load::read(&file, &index.keys().clone(), |found| {
+            index.load(found.key, found.offset, found.outcome);
         })
         .with_context(|| format!("cannot resume from {}", path.display()))?;
         if loaded.torn_bytes > 0 {
@@ -96,7 +103,6 @@ impl Journal {
             reserved: 0,
             buffer: Vec::new(),
             index,
-            refused,
             under_way: HashMap::new(),
             failed_before,
             loaded,
@@ -138,13 +144,15 @@ impl Journal {
     /// Adds a record. An ok record's body has its final name by now.
     ///
     /// # Errors
-    /// The buffer was full and could not be written; see [`Journal::flush`].
+    /// The buffer was full and could not be written (see [`Journal::flush`]), or the journal
+    /// cannot be read.
     pub fn append(&mut self, record: &Record) -> Result<(), StoreError> {
-        let what = self.what_of(&record.id);
-        self.put(record, what)
+        self.put(record, None)
     }
 
-    fn put(&mut self, record: &Record, what: u32) -> Result<(), StoreError> {
+    /// Adds a record that answers the request `what`, or the one known for its id.
+    fn put(&mut self, record: &Record, what: Option<u32>) -> Result<(), StoreError> {
+        let known = self.find(record)?;
         let start = self.buffer.len();
         if let Err(error) = serde_json::to_writer(&mut self.buffer, record) {
             self.buffer.truncate(start);
@@ -154,15 +162,41 @@ impl Journal {
         }
         self.buffer.push(b'\n');
         if record.outcome != Outcome::Refused {
-            let offset = self.written + start as u64;
-            let key = self.index.key(&*record.id);
-            let entry = Entry::settled(offset, record.outcome, what);
-            self.index.set(key, entry);
+            let entry = Entry::Settled {
+                offset: self.written + start as u64,
+                what: what.or(known.and_then(|(_, what)| what)).unwrap_or(0),
+            };
+            let key = self.index.keys().of(&*record.id);
+            match known {
+                Some((at, _)) => self.index.replace(at, key, entry),
+                None => self.index.insert(key, entry),
+            }
         }
         match self.buffer.len() {
             0..BUFFER => Ok(()),
             _ => self.flush(),
         }
+    }
+
+    /// Where the entry of the record's id is, and the request that is known for it. A new
+    /// id, the common case, is not in the index and costs no read.
+    fn find(&self, record: &Record) -> Result<Option<(At, Option<u32>)>, StoreError> {
+        if record.outcome == Outcome::Refused {
+            return Ok(None);
+        }
+        for (at, entry) in self.index.of(self.index.keys().of(&*record.id)) {
+            match entry {
+                Entry::Refused => {}
+                // A claim knows a part of it only.
+                Entry::Loaded { .. } | Entry::Claimed { .. } => return Ok(Some((at, None))),
+                Entry::Matched { offset, what, .. } | Entry::Settled { offset, what } => {
+                    if load::is_of(&self.line_at(offset)?, &record.id) {
+                        return Ok(Some((at, Some(what))));
+                    }
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Writes all buffered records.
@@ -191,16 +225,39 @@ impl Journal {
     /// # Errors
     /// The file cannot be read.
     pub fn lookup(&self, id: &str) -> Result<Option<Past>, StoreError> {
-        let Some(entry) = self.index.get(self.index.key(id)) else {
-            return Ok(None);
-        };
-        let line = self.line_at(entry.offset())?;
-        let record = serde_json::from_slice::<Record>(&line).ok();
-        Ok(record.filter(|record| record.id == id).map(|record| Past {
-            record,
-            records: entry.unmatched,
-            entry,
-        }))
+        Ok(match self.known(id)? {
+            Some(Known::Past(past)) => Some(*past),
+            Some(Known::Claimed { .. }) | None => None,
+        })
+    }
+
+    fn known(&self, id: &str) -> Result<Option<Known>, StoreError> {
+        for (at, entry) in self.index.of(self.index.keys().of(id)) {
+            let (offset, records) = match entry {
+                Entry::Refused => continue,
+                Entry::Claimed { line, what } => return Ok(Some(Known::Claimed { line, what })),
+                Entry::Loaded {
+                    offset, unmatched, ..
+                }
+                | Entry::Matched {
+                    offset, unmatched, ..
+                } => (offset, unmatched),
+                Entry::Settled { offset, .. } => (offset, 0),
+            };
+            let line = self.line_at(offset)?;
+            match serde_json::from_slice::<Record>(&line) {
+                Ok(record) if record.id == id => {
+                    return Ok(Some(Known::Past(Box::new(Past {
+                        record,
+                        records,
+                        at,
+                        entry,
+                    }))));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(None)
     }
 
     /// Whether `record` is ok and its file is there with the size it had.
@@ -245,5 +302,7 @@ impl Journal {
     }
 }
 
+#[cfg(test)]
+mod claim_tests;
 #[cfg(test)]
 mod tests;
