@@ -48,11 +48,11 @@ write_journal() { # records, file
   }' >"$2"
 }
 
+echo "http://one.test/bytes/1" >"$work/one.txt"
 resume() { # directory: seconds, seconds of CPU, KiB
-  echo "http://one.test/bytes/1" >"$work/urls.txt"
-  /usr/bin/time -f '%e %U %S %M' -o "$work/time" "$program" run --exits "$work/exits.txt" --urls "$work/urls.txt" \
-    --out "$1" --min-free 0 --summary none --progress never -q
-  tail -n 1 "$work/time"
+  /usr/bin/time -f '%e %U %S %M' -o "$work/time" "$program" run --exits "$work/exits.txt" --urls "$work/one.txt" \
+    --out "$1" --min-free 0 --summary none --progress never -q >&2
+  cat "$work/time"
 }
 
 mkdir "$work/full"
@@ -61,7 +61,9 @@ echo "$records records, $(stat -c %s "$work/full/results.jsonl") bytes; $(nproc)
 cp "$work/full/results.jsonl" /dev/null
 for _ in $(seq "${ROUNDS:-3}"); do
   rm -rf "$work/empty"
-  echo "$(resume "$work/empty") $(resume "$work/full")"
+  empty=$(resume "$work/empty")
+  full=$(resume "$work/full")
+  echo "$empty $full"
   # The next round finds a torn line again, and the one entry not done.
   truncate -s "$(($(stat -c %s "$work/full/results.jsonl") - 40))" "$work/full/results.jsonl"
 done | awk -v n="$records" '

@@ -9,37 +9,24 @@
 //!
 //! The ids are spread over 256 tables, each of which grows by itself and by a twentieth. So
 //! ten million ids take some 14 bytes each at any time: no table doubles, and what is copied
-//! at once is one of them. A slot's 104 bits, from the lowest:
-//!
-//! | bits | loaded | matched, settled | claimed | refused, wide |
-//! | --- | --- | --- | --- | --- |
-//! | 32 | hash | hash | hash | hash |
-//! | 3 | state | state | state | state |
-//! | 5 | unmatched | unmatched | more hash | - |
-//! | 40 | offset | offset | line (32), more hash | - |
-//! | 24 | more hash | what | what (16), more hash | more hash |
-//!
-//! The few entries that need more bits than that are kept whole beside the tables (`wide`).
+//! at once is one of them. How an entry becomes 13 bytes is `slot`'s matter; the few that need
+//! more are kept whole beside the tables (`wide`).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 
 use foldhash::quality::RandomState;
 
+use super::slot::{Fields, hash_of};
 use super::table::{Slot, Table};
 use crate::model::Outcome;
 
 /// Tables, chosen by the top 8 bits of the hash.
 const TABLES: usize = 256;
-/// Bits of the smallest fields.
-const COUNT_BITS: u32 = 5;
-const PLACE_BITS: u32 = 40;
-const MARK_BITS: u32 = 24;
-const LINE_BITS: u32 = 32;
-/// How much of a fingerprint an entry holds: all of it, or this where it is a claim's.
+/// Fingerprints of requests have no more bits than this.
+pub(super) const WHAT: u32 = 0xff_ffff;
+/// A claim keeps this part of one.
 const CLAIMED_WHAT: u32 = 0xffff;
-/// Fingerprints have no more bits than this.
-pub(super) const WHAT: u32 = (1 << MARK_BITS) - 1;
 
 /// What the index says of one id. `what` is a fingerprint of the request, 0 where that is
 /// not known.
@@ -198,20 +185,14 @@ impl Index {
             return fields.pack(key);
         }
         self.wide.insert(key, entry);
-        Fields {
-            state: State::Wide,
-            count: 0,
-            place: 0,
-            mark: rest_of(key),
-        }
-        .pack(key)
+        Fields::wide(key).pack(key)
     }
 
     fn read(&self, key: u64, slot: &Slot) -> Option<Entry> {
         let fields = Fields::unpack(slot);
-        match fields.state {
-            State::Wide if fields.mark == rest_of(key) => self.wide.get(&key).copied(),
-            _ => fields.entry(key),
+        match fields.is_wide(key) {
+            true => self.wide.get(&key).copied(),
+            false => fields.entry(key),
         }
     }
 
@@ -224,155 +205,6 @@ impl Index {
 
 fn table_of(key: u64) -> usize {
     (key >> 56) as usize
-}
-
-fn hash_of(key: u64) -> u32 {
-    (key >> MARK_BITS) as u32
-}
-
-/// The bits of `key` that choose neither table nor place.
-fn rest_of(key: u64) -> u32 {
-    key as u32 & WHAT
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    LoadedFailed = 1,
-    LoadedOk,
-    Matched,
-    Settled,
-    Claimed,
-    Refused,
-    Wide,
-}
-
-const STATES: [State; 7] = [
-    State::LoadedFailed,
-    State::LoadedOk,
-    State::Matched,
-    State::Settled,
-    State::Claimed,
-    State::Refused,
-    State::Wide,
-];
-
-/// What a slot holds behind the hash.
-struct Fields {
-    state: State,
-    count: u32,
-    place: u64,
-    mark: u32,
-}
-
-impl Fields {
-    /// `None` where a number has too many bits.
-    fn of(key: u64, entry: Entry) -> Option<Fields> {
-        let rest = rest_of(key);
-        let (state, count, place, mark) = match entry {
-            Entry::Loaded {
-                offset,
-                ok,
-                unmatched,
-            } => {
-                let state = match ok {
-                    true => State::LoadedOk,
-                    false => State::LoadedFailed,
-                };
-                (state, unmatched, offset, rest)
-            }
-            Entry::Matched {
-                offset,
-                unmatched,
-                what,
-            } => (State::Matched, unmatched, offset, what),
-            Entry::Settled { offset, what } => (State::Settled, 0, offset, what),
-            Entry::Claimed { line, what } => {
-                if line >> LINE_BITS != 0 {
-                    return None;
-                }
-                let more = claim_bits(rest);
-                (State::Claimed, more.0, line | more.1, what | more.2)
-            }
-            Entry::Refused => (State::Refused, 0, 0, rest),
-        };
-        let fits = count >> COUNT_BITS == 0 && place >> PLACE_BITS == 0;
-        fits.then_some(Fields {
-            state,
-            count,
-            place,
-            mark,
-        })
-    }
-
-    /// The entry that they are; `None` where their part of the hash shows another id.
-    fn entry(&self, key: u64) -> Option<Entry> {
-        let rest = rest_of(key);
-        let &Fields {
-            state,
-            count,
-            place,
-            mark,
-        } = self;
-        match state {
-            State::LoadedFailed | State::LoadedOk => (mark == rest).then_some(Entry::Loaded {
-                offset: place,
-                ok: state == State::LoadedOk,
-                unmatched: count,
-            }),
-            State::Matched => Some(Entry::Matched {
-                offset: place,
-                unmatched: count,
-                what: mark,
-            }),
-            State::Settled => Some(Entry::Settled {
-                offset: place,
-                what: mark,
-            }),
-            State::Claimed => {
-                let line = place & ((1 << LINE_BITS) - 1);
-                let what = mark & CLAIMED_WHAT;
-                let same = (count, place - line, mark - what) == claim_bits(rest);
-                same.then_some(Entry::Claimed { line, what })
-            }
-            State::Refused => (mark == rest).then_some(Entry::Refused),
-            State::Wide => None,
-        }
-    }
-
-    fn pack(&self, key: u64) -> Slot {
-        let tag = self.state as u32 | self.count << 3;
-        let word = u128::from(hash_of(key))
-            | u128::from(tag) << 32
-            | u128::from(self.place) << 40
-            | u128::from(self.mark) << 80;
-        let mut slot = Slot::default();
-        slot.copy_from_slice(&word.to_le_bytes()[..size_of::<Slot>()]);
-        slot
-    }
-
-    fn unpack(slot: &Slot) -> Fields {
-        let mut bytes = [0; 16];
-        bytes[..size_of::<Slot>()].copy_from_slice(slot);
-        let word = u128::from_le_bytes(bytes);
-        let tag = (word >> 32) as u8;
-        Fields {
-            // An empty slot is never read, so there is one before this.
-            state: STATES[usize::from(tag & 7) - 1],
-            count: u32::from(tag >> 3),
-            place: (word >> 40) as u64 & ((1 << PLACE_BITS) - 1),
-            mark: (word >> 80) as u32,
-        }
-    }
-}
-
-/// 21 bits of `rest`, where a claim has room: in the count, above the line, above the
-/// fingerprint.
-fn claim_bits(rest: u32) -> (u32, u64, u32) {
-    (
-        rest & 0x1f,
-        u64::from(rest >> 16) << LINE_BITS,
-        (rest >> 8 & 0xff) << 16,
-    )
 }
 
 #[cfg(test)]

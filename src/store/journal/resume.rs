@@ -14,8 +14,9 @@
 
 use serde_json::{Map, Value};
 
+use super::Journal;
 use super::index::{At, Entry, Keys, WHAT};
-use super::{Journal, Known, Past};
+use super::lookup::{Known, Past};
 use crate::model::{Job, Outcome, Record, Refusal, Secret};
 use crate::store::StoreError;
 
