@@ -8,9 +8,9 @@
 //! cannot be made to collide.
 //!
 //! The ids are spread over 256 tables, each of which grows by itself and by a twentieth. So
-//! ten million ids take some 14 bytes of table each at any time: no table doubles, and what is copied
-//! at once is one of them. How an entry becomes 13 bytes is `slot`'s matter; the few that need
-//! more are kept whole beside the tables (`wide`).
+//! ten million ids take some 14 bytes of table each at any time: no table doubles, and what is
+//! copied at once is one of them. How an entry becomes 13 bytes is `slot`'s matter; the few
+//! that need more are kept whole beside the tables (`wide`).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
