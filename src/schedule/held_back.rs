@@ -61,7 +61,7 @@ impl Looks {
 }
 
 fn held_back(site: &Site, now: Time) -> Option<HeldBack> {
-    let jobs = site.queue.len();
+    let jobs = site.jobs() as usize;
     let opens = site.breaker.paused_until();
     let wait = site.budget.drained_in(jobs, now).max(opens - now);
     if jobs == 0 || site.closed.is_some() || wait.is_zero() {

@@ -122,14 +122,14 @@ fn live_lines_are_drawn_into_a_pipe_where_they_are_forced() {
 #[test]
 fn a_run_whose_stderr_nobody_reads_ends_by_itself() {
     let world = world();
-    world.urls((0..2000).map(|n| format!("http://o.test/ok/{n}")));
+    world.urls((0..600).map(|n| format!("http://o.test/ok/{n}")));
     let mut child = world.start(&["--rate", "unlimited", "-v", "--log-format", "json"]);
     let mut unread = child.stderr.take().unwrap();
     let start = Instant::now();
     let ended = loop {
         match child.try_wait().unwrap() {
             Some(ended) => break ended,
-            None if start.elapsed() < Duration::from_secs(60) => {
+            None if start.elapsed() < Duration::from_secs(150) => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             None => {
@@ -142,11 +142,11 @@ fn a_run_whose_stderr_nobody_reads_ends_by_itself() {
     let mut table = String::new();
     let mut stdout = child.stdout.take().unwrap();
     stdout.read_to_string(&mut table).unwrap();
-    assert!(table.contains("2000 entries: 2000 ok"), "{table}");
+    assert!(table.contains("600 entries: 600 ok"), "{table}");
     let mut text = String::new();
     unread.read_to_string(&mut text).unwrap();
     assert!(text.len() > 4096, "the pipe was full");
-    assert!(text.lines().count() < 2000, "not all can have gone out");
+    assert!(text.lines().count() < 600, "not all can have gone out");
 }
 
 /// The order on one stream: log lines, the summary, the error.

@@ -32,6 +32,7 @@ mod invariants;
 mod list_fields;
 mod list_sources;
 mod live;
+mod long_lists;
 mod memory;
 mod metrics;
 mod names;

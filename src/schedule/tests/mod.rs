@@ -3,6 +3,7 @@
 mod ends;
 mod exits;
 mod invariants;
+mod long_lists;
 mod origins;
 mod watching;
-mod world;
+pub mod world;
