@@ -1,8 +1,8 @@
 //! The scheduler: which job starts next, through which exit, and what its end means.
 //!
-//! Owns: the state of the run's jobs, origins and exits, behind five verbs. `push` files a
-//! job, `next` says what to do now, `finish` and `abandon` take a lease back, `drain` empties
-//! it for a shutdown. Leaves to others: fetching, storing, logging (it hands out [`Note`]s).
+//! Owns: the state of the run's jobs, origins and exits, behind six verbs. `push` files a
+//! job, `next` says what to do now, `heard` notes the head of an answer where `next` asked for it,
+//! `finish` and `abandon` take a lease back, `drain` empties it for a shutdown. Leaves to others: fetching, storing, logging (it hands out [`Note`]s).
 //!
 //! Sans-IO: it reads no clock and does no I/O. `now` is an argument and all randomness comes
 //! from one generator seeded by the run's rules, so the same seed and the same events give
@@ -13,7 +13,7 @@
 //! a free exit that its jobs may take (5). A job that failed at every exit that is free waits
 //! for another one that is in use, for ten seconds at most (`dispatch`).
 //!
-//! Parts: `dispatch` (what starts) over `frontier` (origins by place: `site`, `queue`,
+//! Parts: `dispatch` (what starts; what is waited for no longer: `first_answer`) over `frontier` (origins by place: `site`, `queue`,
 //! `budget`) and `exits` (`pool` for load, `fleet` for health); `settle` and `charge` (what an
 //! end means) over the pure rules `blame`, `split`, `health`, `breaker`, `pair`, `retry`, `redirect`,
 //! `retry_after`. Every decision is O(1) in exits and origins, O(log n) where a timer is set.
@@ -26,6 +26,7 @@ mod charge;
 mod dispatch;
 pub mod distinct;
 mod exits;
+mod first_answer;
 pub mod fleet;
 mod frontier;
 pub mod health;
@@ -58,9 +59,11 @@ use rand::rngs::Xoshiro256PlusPlus;
 use crate::model::{Job, Origin, Time};
 
 use exits::Exits;
+use first_answer::FirstAnswers;
 use frontier::{Frontier, SiteIx};
 use site::{Closed, Site};
 
+pub use first_answer::Ticket;
 pub use health::{Change, State};
 pub use settings::{OriginRules, Rules, Seat};
 pub use steps::{ExitIx, ExitState, Lease, Next, Note, PauseCause, Start, Verdict};
@@ -80,6 +83,9 @@ pub struct Scheduler {
     frontier: Frontier,
     /// The only source of chance. This generator's sequence is fixed across versions and machines.
     rng: Xoshiro256PlusPlus,
+    firsts: FirstAnswers,
+    /// Those under way were asked for a sign of life before the end.
+    called: bool,
     over: bool,
 }
 
@@ -90,6 +96,8 @@ impl Scheduler {
             exits: Exits::new(seats, groups, rules.no_exit_timeout),
             frontier: Frontier::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(rules.seed),
+            firsts: FirstAnswers::default(),
+            called: false,
             over: false,
             rules,
         }
@@ -160,6 +168,12 @@ impl Scheduler {
     /// What changed since the last call.
     pub fn notes(&mut self) -> Vec<Note> {
         self.exits.take_notes()
+    }
+
+    /// The head of this attempt's answer is there, though its body is not yet read: the exit
+    /// works.
+    pub fn heard(&mut self, lease: &Lease, now: Time) {
+        self.exits.heard(lease.exit, now);
     }
 
     /// Takes out every waiting job, for a shutdown.

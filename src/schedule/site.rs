@@ -12,7 +12,7 @@ use crate::model::{Blame, ErrorKind, Failure, Origin, Time};
 use super::breaker::Breaker;
 use super::budget::{Allowance, Budget};
 use super::frontier::Place;
-use super::latency::Median;
+use super::latency::{Median, Slowest};
 use super::pair::Pairs;
 use super::queue::Queue;
 use super::retry::RetryBudget;
@@ -78,6 +78,7 @@ pub(super) struct Site {
     faulted_at: Option<Time>,
     pub(super) warm: Warm,
     pub(super) latency: Median,
+    pub(super) slowest: Slowest,
     tag: u32,
 }
 
@@ -105,6 +106,7 @@ impl Site {
             faulted_at: None,
             warm: Warm::default(),
             latency: Median::default(),
+            slowest: Slowest::default(),
             tag: hasher.finish() as u32,
         }
     }
