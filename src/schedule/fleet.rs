@@ -223,7 +223,7 @@ impl Fleet {
     pub fn fault(&mut self, exit: u32, share: Share, span: Span, rng: &mut impl Rng) -> Change {
         self.rate.record(share.exit);
         if share.is_mostly_exit() {
-            self.lose_hope(exit, span);
+            self.lose_hope(exit, share, span);
         }
         let charge = Charge {
             share,
@@ -252,12 +252,16 @@ impl Fleet {
         }
     }
 
-    /// A fault that is mostly the exit's own.
-    fn lose_hope(&mut self, exit: u32, span: Span) {
+    /// A fault that is mostly the exit's own. One that may be an origin's, since the exit said that
+    /// it cannot reach it, is no sign of a dead exit: all sites of a stale list are like that.
+    fn lose_hope(&mut self, exit: u32, share: Share, span: Span) {
         let probe = self.is_probe(exit, span);
         let member = &mut self.exits[exit as usize];
         if probe {
             self.hope.probe_failed(&mut member.failed);
+        }
+        if share.tells_of_origin() {
+            return;
         }
         if member.health.proven() == Proven::Nothing {
             self.hope.stranger_failed(&mut member.failed, span);
