@@ -65,7 +65,7 @@ pub(super) struct Alarm {
 
 impl Alarm {
     /// Starts the limit of the attempt; no phase has one yet.
-    pub(super) fn new(clock: Clock, total: Duration, patience: Patience) -> Alarm {
+    pub(super) fn new(clock: Clock, total: Duration) -> Alarm {
         let end = clock.now() + total;
         Alarm {
             clock,
@@ -73,8 +73,13 @@ impl Alarm {
             phase: (Time::NEVER, Duration::MAX),
             sleep: Box::pin(sleep_until(Instant::from_std(clock.instant(end)))),
             set_for: end,
-            patience,
+            patience: Patience::default(),
         }
+    }
+
+    /// The same, and `patience` may be lost before the head is complete.
+    pub(super) fn with(self, patience: Patience) -> Alarm {
+        Alarm { patience, ..self }
     }
 
     /// The head is complete: nobody cuts the attempt any more.
@@ -169,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_is_done_passes_no_limit() {
-        let mut alarm = Alarm::new(clock(), Duration::from_secs(60), Patience::default());
+        let mut alarm = Alarm::new(clock(), Duration::from_secs(60));
         alarm.allow(Duration::from_secs(60));
         assert_eq!(alarm.bound(async { 7 }).await, Ok(7));
     }
@@ -178,12 +183,12 @@ mod tests {
     async fn the_phase_and_the_attempt_are_told_apart() {
         let short = Duration::from_millis(5);
         let long = Duration::from_secs(600);
-        let mut alarm = Alarm::new(clock(), long, Patience::default());
+        let mut alarm = Alarm::new(clock(), long);
         alarm.allow(short);
         let never = std::future::pending::<()>();
         assert_eq!(alarm.bound(never).await, Err(Passed::Phase(short)));
 
-        let mut alarm = Alarm::new(clock(), short, Patience::default());
+        let mut alarm = Alarm::new(clock(), short);
         alarm.allow(long);
         let never = std::future::pending::<()>();
         assert_eq!(alarm.bound(never).await, Err(Passed::Attempt(short)));
@@ -191,7 +196,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_limit_moved_later_after_the_timer_was_set_still_rings() {
-        let mut alarm = Alarm::new(clock(), Duration::from_secs(600), Patience::default());
+        let mut alarm = Alarm::new(clock(), Duration::from_secs(600));
         alarm.allow(Duration::from_millis(5));
         poll_fn(|cx| {
             let _ = alarm.poll(cx);
@@ -208,7 +213,7 @@ mod tests {
     async fn a_cut_ends_the_wait_for_the_head_and_every_later_one() {
         let long = Duration::from_secs(600);
         let (say, patience) = cut();
-        let mut alarm = Alarm::new(clock(), long, patience);
+        let mut alarm = Alarm::new(clock(), long).with(patience);
         assert_eq!(say.say(), Reached::Nothing);
         let never = std::future::pending::<()>();
         assert_eq!(alarm.bound(never).await, Err(Passed::Patience));
@@ -218,7 +223,7 @@ mod tests {
     #[tokio::test]
     async fn an_attempt_whose_head_is_there_is_not_cut() {
         let (say, patience) = cut();
-        let mut alarm = Alarm::new(clock(), Duration::from_secs(600), patience);
+        let mut alarm = Alarm::new(clock(), Duration::from_secs(600)).with(patience);
         alarm.head_came();
         assert_eq!(say.say(), Reached::Head);
         assert_eq!(alarm.passed(), None);
@@ -227,7 +232,7 @@ mod tests {
     #[tokio::test]
     async fn nobody_left_who_could_cut_is_no_cut() {
         let (say, patience) = cut();
-        let mut alarm = Alarm::new(clock(), Duration::from_secs(600), patience);
+        let mut alarm = Alarm::new(clock(), Duration::from_secs(600)).with(patience);
         drop(say);
         let limit = Duration::from_millis(5);
         alarm.allow(limit);
@@ -237,7 +242,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_never_lets_go_of_the_task_is_stopped_all_the_same() {
-        let mut alarm = Alarm::new(clock(), Duration::from_millis(20), Patience::default());
+        let mut alarm = Alarm::new(clock(), Duration::from_millis(20));
         // Uses up the task's budget at every poll, as a flood of ready reads does.
         let busy = poll_fn(|cx| {
             while let Poll::Ready(unit) = tokio::task::coop::poll_proceed(cx) {

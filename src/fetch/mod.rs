@@ -30,6 +30,7 @@ mod request;
 mod socket;
 mod tls;
 mod wire;
+mod workers;
 
 #[cfg(test)]
 mod testing;
@@ -210,7 +211,7 @@ impl Fetcher {
                 route: outgoing.route,
                 ..Attempt::default()
             },
-            alarm: Alarm::new(inner.clock, inner.limits.total, patience),
+            alarm: Alarm::new(inner.clock, inner.limits.total).with(patience),
         };
         let built = match path.build(&outgoing) {
             Ok(built) => built,
