@@ -50,7 +50,7 @@ impl Scheduler {
             return given_up;
         }
         if self.in_flight() >= self.rules.max_in_flight {
-            return Next::Idle;
+            return self.cut(now).unwrap_or_else(|| self.wait_for_room());
         }
         match self.exits.gate(now) {
             Gate::Open | Gate::Probe => {
@@ -242,6 +242,12 @@ impl Scheduler {
         site.queue
             .candidates(LOOKS)
             .any(|work| choice.pick(work, &mut self.rng).is_some())
+    }
+
+    /// As many are under way as may be: only the end of one makes room, or a cut.
+    fn wait_for_room(&mut self) -> Next {
+        let look = self.firsts.next_look();
+        self.until(look.filter(|_| self.exits.pool.has_free()))
     }
 
     /// Nothing can start. With a free exit the next origin's instant counts; without one only

@@ -40,6 +40,24 @@ fn while_the_others_are_busy_nothing_is_cut() {
 }
 
 #[test]
+fn an_exit_that_hangs_does_not_keep_what_may_be_in_flight_in_all() {
+    let rules = Rules {
+        max_in_flight: 3,
+        ..rules()
+    };
+    let mut world = World::new(rules, &[1; 4], |exit, _, _| match exit {
+        0 | 1 => (secs(30.0), fault(Phase::Head, FaultKind::Timeout)),
+        _ => (secs(0.5), answer(200)),
+    });
+    world.push(0..100, "http://a.test/");
+    world.run(Time::from_secs(4));
+    assert!(
+        world.cuts >= 1,
+        "an exit that works is idle, and no place is left"
+    );
+}
+
+#[test]
 fn nothing_is_cut_where_nobody_has_answered() {
     let mut world = World::new(rules(), &[1, 1, 1], |_, _, _| (secs(25.0), answer(200)));
     world.push(0..2, "http://a.test/");
