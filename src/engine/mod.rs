@@ -10,6 +10,7 @@
 
 mod cuts;
 mod flight;
+mod intake;
 mod landing;
 mod records;
 mod signals;
@@ -197,8 +198,8 @@ impl Engine {
                 }
                 batch = self.urls.next(), if reads => match batch {
                     Some(Ok(batch)) => self.take_in(batch),
-                    Some(Err(error)) => self.stop.ask_once(Ended::Local(error), self.clock.now()),
-                    None => self.list_read = true,
+                    Some(Err(error)) => self.list_failed(error),
+                    None => self.list_ended(),
                 },
                 () = &mut timer => self.tick(),
             }
@@ -221,6 +222,7 @@ impl Engine {
                 Next::GiveUp(work, failure) => self.fail(&work, failure),
                 Next::Cut(ticket) => self.cut(ticket, now),
                 Next::LastCall => self.last_call(now),
+                Next::Refill(refill) => self.refill(refill),
                 Next::At(time) => break Some(time),
                 Next::Idle => break None,
             }
@@ -229,14 +231,6 @@ impl Engine {
             self.tell(&note);
         }
         wake
-    }
-
-    /// Whether more of the list is wanted. Entries can end unfetched, as records.
-    fn reads(&self) -> bool {
-        !self.list_read
-            && !self.stop.is_asked()
-            && !self.copy_is_behind()
-            && self.scheduler.wants_more()
     }
 
     fn copy_is_behind(&self) -> bool {

@@ -5,7 +5,7 @@
 //! an answer in vain is cut for. Leaves to others: whose turn it is (`frontier`),
 //! which exit is best (`pool`), what the end will mean (`settle`).
 //!
-//! Each round of the loop starts a job or moves one origin out of the ready lists, and origins
+//! Each round of the loop starts a job, asks for jobs from disk, or moves one origin out of the ready lists, and origins
 //! come back to them only by an event or an alarm, so `next` ends and cannot spin. The instant it
 //! answers lies ahead: alarms that are due are taken out first.
 
@@ -23,7 +23,7 @@ use super::health::Proven;
 use super::pair::Pairs;
 use super::panic_mode::Gate;
 use super::site::Closed;
-use super::steps::{ExitIx, Lease, Next, Note, Start};
+use super::steps::{ExitIx, Lease, Next, Note, Refill, Start};
 use super::warm::Warm;
 use super::work::Work;
 
@@ -49,16 +49,15 @@ impl Scheduler {
         if let Some(given_up) = self.give_up(now) {
             return given_up;
         }
-        if self.in_flight() >= self.rules.max_in_flight {
+        if self.frontier.jobs() == 0 || self.in_flight() >= self.rules.max_in_flight {
+            self.intake.busy();
             return self.cut(now).unwrap_or_else(|| self.wait_for_room());
         }
         match self.exits.gate(now) {
-            Gate::Open | Gate::Probe => {
-                if let Some(start) = self.start(now) {
-                    return Next::Start(start);
-                }
-                self.cut(now).unwrap_or_else(|| self.wait(now))
-            }
+            Gate::Open | Gate::Probe => self
+                .start(now)
+                .or_else(|| self.cut(now))
+                .unwrap_or_else(|| self.wait(now)),
             Gate::Shut(until) => self.until(Some(until)),
             Gate::Probing => self.until(None),
         }
@@ -90,8 +89,13 @@ impl Scheduler {
     }
 
     fn give_up(&mut self, now: Time) -> Option<Next> {
-        let site = self.frontier.first_closed()?;
-        let work = self.frontier.take_any(site, now)?;
+        let Some(site) = self.frontier.first_closed() else {
+            let asleep = if self.over { self.wake_one() } else { None };
+            return asleep.map(Next::Refill);
+        };
+        let Some(work) = self.frontier.take_any(site, now) else {
+            return self.refill(site).map(Next::Refill);
+        };
         let mut failure = self.frontier.site(site).why_closed(now);
         if let Some(last) = work.last().and_then(|last| last.failure.as_ref()) {
             failure.detail = format!("{}; last attempt: {}", failure.detail, last.detail);
@@ -99,20 +103,41 @@ impl Scheduler {
         Some(Next::GiveUp(work, failure))
     }
 
-    fn start(&mut self, now: Time) -> Option<Start> {
+    /// A job to start, or jobs to read first: those of origins that sleep once there is room in
+    /// memory, or an exit that nobody else has work for.
+    fn start(&mut self, now: Time) -> Option<Next> {
         self.recall_misfits(now);
+        if self.frontier.is_any_asleep() && self.intake.is_roomy(self.frontier.bytes()) {
+            return self.wake_one().map(Next::Refill);
+        }
         while self.exits.pool.has_free() {
-            let site = self.frontier.first_ready()?;
-            if let Some(start) = self.start_at(site, now) {
-                return Some(start);
+            let Some(site) = self.frontier.first_ready() else {
+                return self.wake_one().map(Next::Refill);
+            };
+            if let Some(next) = self.start_at(site, now) {
+                return Some(next);
             }
         }
         None
     }
 
-    /// Starts a job of this origin, or lets the origin step aside if none of its jobs may take
-    /// an exit that is free.
-    fn start_at(&mut self, index: SiteIx, now: Time) -> Option<Start> {
+    /// Reads jobs of this origin from disk, as many as memory has room for.
+    fn refill(&mut self, site: SiteIx) -> Option<Refill> {
+        let quota = self.frontier.site(site).quota;
+        let most = self.intake.quota(quota, self.frontier.bytes()).max(1);
+        self.frontier.refill(site, most)
+    }
+
+    /// The same for the origin that sleeps longest.
+    fn wake_one(&mut self) -> Option<Refill> {
+        let quota = self.intake.default_quota();
+        let most = self.intake.quota(quota, self.frontier.bytes()).max(1);
+        self.frontier.wake_one(most)
+    }
+
+    /// Starts a job of this origin or reads some, or lets the origin step aside if none of its
+    /// jobs may take an exit that is free.
+    fn start_at(&mut self, index: SiteIx, now: Time) -> Option<Next> {
         let site = self.frontier.site_mut(index);
         site.queue.ripen(now);
         let choice = Choice {
@@ -127,13 +152,16 @@ impl Scheduler {
             .queue
             .take_fitting(LOOKS, |work| choice.pick(work, rng))
         else {
+            if site.lacks_fresh() {
+                return self.refill(index).map(Next::Refill);
+            }
             let since = *site.misfit_since.get_or_insert(now);
             let wake = site.queue.next_back_off().unwrap_or(Time::NEVER);
             let wake = wake.min(since + PATIENCE);
             self.frontier.set_aside(index, wake);
             return None;
         };
-        Some(self.dispatch(index, work, exit, now))
+        Some(Next::Start(self.dispatch(index, work, exit, now)))
     }
 
     /// Takes the request out of the budget and the slot from the exit, in one step.
@@ -259,7 +287,14 @@ impl Scheduler {
         let wanted = self.frontier.jobs() > 0 && (!free || self.frontier.misfits() > 0);
         let exit = self.exits.next_change().filter(|_| wanted);
         let look = self.firsts.next_look().filter(|_| free);
-        self.until([origin, exit, look].into_iter().flatten().min())
+        let more = match free {
+            true => self.intake.idle(self.frontier.origins(), now),
+            false => {
+                self.intake.busy();
+                None
+            }
+        };
+        self.until([origin, exit, look, more].into_iter().flatten().min())
     }
 
     /// At this instant, or earlier if the run ends for want of exits before.

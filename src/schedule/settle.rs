@@ -58,6 +58,7 @@ impl Scheduler {
     ) -> Verdict {
         let site = lease.site;
         let mut ended = self.judge(lease, &work, attempt, now);
+        self.intake.landed(now - ended.span.dispatched);
         // At the end of the run all are cut.
         if self.land(&ended.lease, now) == Landed::Cut || self.over {
             self.was_cut(&mut ended);

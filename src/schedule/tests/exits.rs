@@ -381,7 +381,7 @@ fn cancelled_probes_of_a_panic_free_their_places() {
             Next::At(at) => now = at,
             Next::GiveUp(..) => {}
             Next::Cut(_) | Next::LastCall => panic!("nothing is under way"),
-            Next::Idle => panic!("jobs wait"),
+            Next::Refill(_) | Next::Idle => panic!("jobs wait in memory"),
         }
         panicked |= scheduler.notes().contains(&Note::Panic);
     }

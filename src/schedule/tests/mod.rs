@@ -4,5 +4,6 @@ mod ends;
 mod exits;
 mod first_answers;
 mod invariants;
+mod long_lists;
 mod origins;
-mod world;
+pub mod world;
