@@ -35,6 +35,9 @@ impl Engine {
         let Some(flight) = self.flights.remove(&id) else {
             return;
         };
+        if let Some(ticket) = flight.lease.ticket() {
+            self.tickets.remove(&ticket);
+        }
         match landed {
             Some(landed) => self.judge(flight, *landed, now),
             None => self.cut_short(flight, now),

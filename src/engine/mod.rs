@@ -8,6 +8,7 @@
 //! Invariant: every lease that [`Scheduler::next`] hands out comes back through
 //! [`Scheduler::finish`] or [`Scheduler::abandon`], also when its task is cancelled or panics.
 
+mod cuts;
 mod flight;
 mod intake;
 mod landing;
@@ -25,13 +26,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Sleep, sleep_until};
 
-use crate::fetch::{Conns, Fetcher, Request};
+use crate::fetch::{Conns, Fetcher, Request, cut};
 use crate::input::Urls;
 use crate::model::{Clock, Codes, Exit, Time};
 use crate::report::{Metrics, Progress, Summary, Tally};
-use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Work};
+use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Ticket, Work};
 use crate::store::{ResultsCopy, Store};
-use flight::{Ground, Landed};
+use cuts::Head;
+use flight::{Ground, Landed, Plane};
 use stop::Stop;
 
 pub use signals::{Signals, StatusRequests};
@@ -114,6 +116,8 @@ struct Engine {
     tasks: JoinSet<Box<Landed>>,
     /// What each task holds; a task that dies returns nothing itself.
     flights: HashMap<Id, Flight, foldhash::fast::RandomState>,
+    /// Of them, those that the scheduler may ask to be cut.
+    tickets: HashMap<Ticket, Id, foldhash::fast::RandomState>,
     urls: Urls,
     list: String,
     /// The list has been read to its end.
@@ -143,6 +147,7 @@ struct Flight {
     lease: Lease,
     work: Box<Work>,
     exit: usize,
+    head: Head,
 }
 
 impl Engine {
@@ -165,6 +170,7 @@ impl Engine {
             }),
             tasks: JoinSet::new(),
             flights: HashMap::default(),
+            tickets: HashMap::default(),
             urls: plan.urls,
             list: plan.list,
             list_read: false,
@@ -227,6 +233,8 @@ impl Engine {
             match self.scheduler.next(now) {
                 Next::Start(start) => self.start(start, now),
                 Next::GiveUp(work, failure) => self.fail(&work, failure),
+                Next::Cut(ticket) => self.cut(ticket, now),
+                Next::LastCall => self.last_call(now),
                 Next::Refill(refill) => self.refill(refill),
                 Next::At(time) => break Some(time),
                 Next::Idle => break None,
@@ -254,9 +262,27 @@ impl Engine {
             body: work.body().cloned(),
             left_origin: work.left_origin(),
         };
-        let task = flight::fly(Arc::clone(&self.ground), exit, seat, request);
-        let id = self.tasks.spawn(task).id();
-        self.flights.insert(id, Flight { lease, work, exit });
+        let (cut, patience) = cut();
+        let plane = Plane {
+            exit,
+            seat,
+            request,
+            patience,
+        };
+        let id = self
+            .tasks
+            .spawn(flight::fly(Arc::clone(&self.ground), plane))
+            .id();
+        if let Some(ticket) = lease.ticket() {
+            self.tickets.insert(ticket, id);
+        }
+        let flight = Flight {
+            lease,
+            work,
+            exit,
+            head: Head::Awaited(cut),
+        };
+        self.flights.insert(id, flight);
     }
 
     fn tell(&mut self, note: &Note) {

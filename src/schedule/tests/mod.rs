@@ -2,6 +2,7 @@
 
 mod ends;
 mod exits;
+mod first_answers;
 mod invariants;
 mod long_lists;
 mod origins;
