@@ -279,12 +279,6 @@ impl Exits {
         self.fleet.by_state()
     }
 
-    /// What all exits may carry at best.
-    pub(super) fn ceilings(&self) -> u32 {
-        let ceilings = self.rows.iter().map(|row| row.ceiling);
-        ceilings.fold(0, u32::saturating_add)
-    }
-
     /// Exits that are in use: neither resting after an ejection nor evicted.
     pub(super) fn up(&self) -> u32 {
         self.fleet.up()

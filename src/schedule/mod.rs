@@ -212,9 +212,9 @@ impl Scheduler {
         self.exits.by_state()
     }
 
-    /// Requests that all exits may carry at a time at best. O(exits).
+    /// Requests that all exits may carry at a time at best.
     pub fn slots(&self) -> u32 {
-        self.rules.max_in_flight.min(self.exits.ceilings())
+        self.intake.slots() as u32
     }
 
     /// The origins that hold their jobs back longest, at most three, the longest first. With
