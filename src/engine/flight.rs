@@ -6,10 +6,11 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::fetch::{Conn, Exchange, Fetcher, Request, Seat};
 use crate::model::{Attempt, Codes, Fault, FaultKind, Head, Phase};
-use crate::store::{Bodies, Finished, StoreError, TempBody};
+use crate::store::{Bodies, Finished, StoreError};
 
 /// What every attempt of a run shares.
 pub(super) struct Ground {
@@ -46,12 +47,16 @@ pub(super) fn fly(
 async fn attempt(ground: Arc<Ground>, exit: usize, seat: Seat, request: Request) -> Box<Landed> {
     let mut exchange = ground.fetcher.start(exit, seat, request).await;
     let mut stored = None;
+    let mut at_disk = Duration::ZERO;
     if exchange.head().is_some_and(|head| ground.keeps(head)) {
-        stored = Some(store(&mut exchange, ground.bodies.create()).await);
+        stored = Some(ground.store(&mut exchange, &mut at_disk).await);
     } else {
         exchange.discard().await;
     }
     let (mut attempt, conn) = exchange.finish().await;
+    if let Some(body) = &mut attempt.phases.body {
+        *body = body.saturating_sub(at_disk);
+    }
     let mut landed = (None, None);
     match stored {
         Some(Ok(body)) if attempt.fault.is_none() => landed.0 = Some(body),
@@ -80,11 +85,20 @@ impl Ground {
         let redirects = matches!(head.status, 301..=303 | 307 | 308) && self.max_redirects > 0;
         !redirects && self.accept.contains(head.status)
     }
-}
 
-async fn store(exchange: &mut Exchange, mut body: TempBody) -> Result<Finished, StoreError> {
-    while let Some(chunk) = exchange.chunk().await {
-        body.write(&chunk)?;
+    /// Stores the body. `at_disk`: the time in file calls while it came, which is no time of
+    /// the network's. A file call blocks the run's only thread, so it is nobody else's.
+    async fn store(
+        &self,
+        exchange: &mut Exchange,
+        at_disk: &mut Duration,
+    ) -> Result<Finished, StoreError> {
+        let mut body = self.bodies.create();
+        while let Some(chunk) = exchange.chunk().await {
+            let before = self.bodies.disk_time();
+            body.write(&chunk)?;
+            *at_disk += self.bodies.disk_time().saturating_sub(before);
+        }
+        body.finish()
     }
-    body.finish()
 }

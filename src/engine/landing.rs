@@ -11,7 +11,7 @@ use super::records::{self, Stored};
 use super::stop::Ended;
 use super::{Engine, Flight};
 use crate::input::urls::{Batch, Entry};
-use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Record, Refusal, Time};
+use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Record, Refusal, Time};
 use crate::report::Tried;
 use crate::schedule::{Verdict, Work};
 use crate::store::{Decision, StoreError};
@@ -35,6 +35,7 @@ impl Engine {
         let Some(flight) = self.flights.remove(&id) else {
             return;
         };
+        self.recording.recorder.landed(flight.exit);
         match landed {
             Some(landed) => self.judge(flight, *landed, now),
             None => self.cut_short(flight, now),
@@ -73,6 +74,7 @@ impl Engine {
             exit: flight.exit,
             origin: &origin,
             attempt: &attempt,
+            at: now,
         });
         match (verdict, body) {
             (Verdict::Ok(work), Some(body)) => {
@@ -92,6 +94,7 @@ impl Engine {
                         };
                         let at = self.at(now);
                         let record = records::ok(&work, &attempt, stored, &self.exits, at);
+                        self.tally.waited(&origin, work.waited().budget);
                         self.settle(&record);
                     }
                     Err(error) => self.disk_failed(error),
@@ -131,6 +134,8 @@ impl Engine {
 
     /// Records a job that was given up.
     pub(super) fn fail(&mut self, work: &Work, failure: Failure) {
+        let origin = Origin::of(work.target());
+        self.tally.waited(&origin, work.waited().budget);
         let at = self.at(self.clock.now());
         let record = records::failed(work, failure, &self.exits, at);
         self.settle(&record);

@@ -10,6 +10,7 @@
 
 mod flight;
 mod landing;
+mod recording;
 mod records;
 mod signals;
 mod stop;
@@ -30,6 +31,7 @@ use crate::report::{Progress, Summary, Tally};
 use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Work};
 use crate::store::{ResultsCopy, Store};
 use flight::{Ground, Landed};
+use recording::Recording;
 use stop::Stop;
 
 pub use signals::Signals;
@@ -46,6 +48,8 @@ pub struct Plan {
     pub exits: Arc<[Exit]>,
     /// Names and caps of the groups, in the order of the scheduler's indices.
     pub groups: Vec<(String, u32)>,
+    /// Requests that the fleet may carry at a time, its groups' caps kept.
+    pub slots: u64,
     /// Rules and seats of the fleet.
     pub scheduler: Scheduler,
     /// Makes attempts.
@@ -117,6 +121,8 @@ struct Engine {
     store: Store,
     copy: Option<ResultsCopy>,
     tally: Tally,
+    recording: Recording,
+    slots: u64,
     progress: Progress,
     signals: Signals,
     /// The last instant that a record was stamped with, in milliseconds, and how it is written.
@@ -142,6 +148,8 @@ impl Engine {
             clock: plan.clock,
             started,
             tally: Tally::new(&plan.exits),
+            recording: Recording::new(&plan, started),
+            slots: plan.slots,
             exits: plan.exits,
             groups: plan.groups,
             scheduler: plan.scheduler,
@@ -247,12 +255,14 @@ impl Engine {
             body: work.body().cloned(),
             left_origin: work.left_origin(),
         };
+        self.recording.recorder.started(exit);
         let task = flight::fly(Arc::clone(&self.ground), exit, seat, request);
         let id = self.tasks.spawn(task).id();
         self.flights.insert(id, Flight { lease, work, exit });
     }
 
     fn tell(&mut self, note: &Note) {
+        self.keep(note);
         match note {
             Note::OriginPaused {
                 cause: PauseCause::AskedTooMuch,
@@ -327,6 +337,7 @@ impl Engine {
         }
         self.next_tick = now + TICK;
         self.conns.expire(now);
+        self.look(now);
         self.progress.update(&self.snapshot(now));
     }
 }

@@ -21,6 +21,9 @@ impl Engine {
             self.land(ended);
         }
         self.conns.close_all();
+        let now = self.clock.now();
+        self.look(now);
+        self.cut_span(now);
         self.progress.finish();
         if self.stop.is_asked() && !self.list_read {
             self.count_rest().await;
@@ -40,6 +43,9 @@ impl Engine {
             ),
         };
         let ended = stop.unwrap_or(if over { Ended::NoExit } else { Ended::Complete });
+        self.recording.end(ended.sentence());
+        let rules = self.scheduler.rules();
+        self.tally.allowed(|origin| rules.rate_of(origin));
         let summary = self.tally.finish(RunEnd {
             stopped: ended.sentence(),
             ..facts
@@ -130,6 +136,8 @@ impl Engine {
             entries: self.entries,
             wall: now - self.started,
             disk: self.store.bodies.disk_time(),
+            slots: self.slots,
+            group_share: self.recording.recorder.group_share(),
             stopped: None,
         }
     }

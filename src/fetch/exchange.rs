@@ -22,6 +22,7 @@ use super::decode::{Decoder, Piece};
 use super::fault::{fault, of_body, one_line};
 use super::framing::{Framing, is_coded_unasked};
 use super::path::Running;
+use super::whereabouts::Spot;
 
 /// Most that is read of a body nobody wants, in bytes, to keep its connection.
 const DRAIN_BYTES: u64 = 64 * 1024;
@@ -43,6 +44,8 @@ pub struct Exchange {
     decoded: u64,
     head_at: Time,
     terms: Terms,
+    /// Held until the attempt is over.
+    _spot: Spot,
 }
 
 /// An answer whose head is complete.
@@ -74,7 +77,11 @@ impl Exchange {
     /// An attempt that ended without a head. `untouched` is a connection it was given and
     /// had no use for.
     pub(super) fn ended(running: Running, fault: Fault, untouched: Option<Conn>) -> Exchange {
-        let Running { mut attempt, alarm } = running;
+        let Running {
+            mut attempt,
+            alarm,
+            spot,
+        } = running;
         attempt.fault = Some(fault);
         Exchange {
             attempt,
@@ -91,12 +98,18 @@ impl Exchange {
                 coding: Coding::Identity,
                 keep_alive: true,
             },
+            _spot: spot,
         }
     }
 
     /// An attempt whose head came; `running` holds the facts until then.
     pub(super) fn answered(running: Running, answer: Answer, terms: Terms) -> Exchange {
-        let Running { mut attempt, alarm } = running;
+        let Running {
+            mut attempt,
+            alarm,
+            mut spot,
+        } = running;
+        spot.move_to(Phase::Body);
         let (parts, body) = answer.response.into_parts();
         let framing = Framing::of(&body, &parts.headers);
         let body = (!body.is_end_stream()).then_some(body);
@@ -131,6 +144,7 @@ impl Exchange {
             decoding,
             decoded: 0,
             terms,
+            _spot: spot,
         }
     }
 

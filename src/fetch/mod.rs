@@ -28,6 +28,7 @@ mod path;
 mod request;
 mod socket;
 mod tls;
+mod whereabouts;
 mod wire;
 
 #[cfg(test)]
@@ -44,7 +45,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue};
 
-use crate::model::{Attempt, Clock, Exit};
+use crate::model::{Attempt, Clock, Exit, Phase};
 
 use alarm::Alarm;
 use dial::{Address, Addresses};
@@ -52,6 +53,7 @@ use exchange::Terms;
 use path::{Path, Running};
 use request::{Outgoing, Templates};
 use tls::{Sessions, Tls};
+use whereabouts::Board;
 
 pub use conn::Conn;
 pub use conns::{ConnRule, Conns, Seat};
@@ -124,6 +126,7 @@ struct Inner {
     exits: Arc<[Exit]>,
     vias: Box<[Via]>,
     clock: Clock,
+    board: Board,
 }
 
 /// What is kept for one exit.
@@ -165,7 +168,13 @@ impl Fetcher {
             exits,
             vias,
             clock,
+            board: Board::default(),
         })))
+    }
+
+    /// Attempts that are in `phase` at this moment.
+    pub fn under_way(&self, phase: Phase) -> u32 {
+        self.0.board.count(phase)
     }
 
     /// One attempt through the exit with index `exit`, up to the head of the answer.
@@ -194,6 +203,7 @@ impl Fetcher {
                 ..Attempt::default()
             },
             alarm: Alarm::new(inner.clock, inner.limits.total),
+            spot: inner.board.enter(Phase::Head),
         };
         let built = match path.build(&outgoing) {
             Ok(built) => built,

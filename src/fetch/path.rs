@@ -20,6 +20,7 @@ use super::fault::fault;
 use super::handshake::{Ask, Connect, NoTunnel, Socks5};
 use super::request::Outgoing;
 use super::socket::Sockets;
+use super::whereabouts::Spot;
 use super::wire::Wire;
 use super::{Inner, Seat, Tunnel, Via};
 
@@ -39,6 +40,7 @@ pub(super) struct Path<'a> {
 pub(super) struct Running {
     pub(super) attempt: Attempt,
     pub(super) alarm: Alarm,
+    pub(super) spot: Spot,
 }
 
 impl Path<'_> {
@@ -102,8 +104,13 @@ impl Path<'_> {
         &self,
         mut conn: Conn,
         built: Built,
-        Running { attempt, alarm }: &mut Running,
+        Running {
+            attempt,
+            alarm,
+            spot,
+        }: &mut Running,
     ) -> Result<Answer, NoHead> {
+        spot.move_to(Phase::Head);
         let begun = alarm.now();
         alarm.allow(self.inner.limits.first_byte);
         let asked = conn.ask(built, alarm).await;
@@ -120,7 +127,8 @@ impl Path<'_> {
     /// Dials and makes every layer, all within the connect timeout.
     async fn open(&self, running: &mut Running) -> Result<Conn, Fault> {
         let layers = self.layers()?;
-        let Running { attempt, alarm } = running;
+        running.spot.move_to(Phase::Dial);
+        let Running { attempt, alarm, .. } = running;
         let begun = alarm.now();
         alarm.allow(self.inner.limits.connect);
         let dialled = self.via.address.dial(&self.sockets, alarm).await;
@@ -182,11 +190,13 @@ impl Path<'_> {
         let to_exit = layers.exit_tls.is_some() || layers.tunnel.is_some();
         let begun = running.alarm.now();
         if to_exit {
+            running.spot.move_to(Phase::Handshake);
             let shaken = self.shake(wire, &layers, running).await;
             running.attempt.phases.handshake = Some(running.alarm.now() - begun);
             wire = shaken?;
         }
         if let Some(name) = layers.origin_tls {
+            running.spot.move_to(Phase::OriginTls);
             let begun = running.alarm.now();
             let with = (Phase::OriginTls, name);
             let secured = self.secure(wire, with, running).await;

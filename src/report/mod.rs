@@ -7,12 +7,14 @@
 mod end;
 mod files;
 mod knob;
+mod largest;
 mod origins;
 mod progress;
 mod spent;
 mod summary;
 mod table;
 mod tally;
+pub mod timeline;
 
 pub use end::{ExitEnd, GroupEnd, RunEnd};
 pub use files::{write_files, write_whole};

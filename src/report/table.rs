@@ -143,7 +143,7 @@ impl Summary {
     }
 
     fn write_time(&self, out: &mut String) {
-        let Some(hint) = self.hint else {
+        let Some(hint) = &self.hint else {
             return;
         };
         let shares: Vec<String> = self
@@ -155,10 +155,7 @@ impl Summary {
             out,
             format_args!("\nwhere jobs spent their time\n  {}", shares.join(", ")),
         );
-        line(
-            out,
-            format_args!("  most went to {}; {}", hint.stage.as_str(), hint.knob),
-        );
+        line(out, format_args!("  {}", clean(&hint.knob)));
     }
 }
 

@@ -14,7 +14,7 @@ use super::end::RunEnd;
 use super::origins::Origins;
 use super::spent::Spent;
 use super::summary::{Example, FailureRow, Summary};
-use crate::model::{Attempt, Blame, ErrorKind, Exit, Origin, Outcome, Record};
+use crate::model::{Attempt, Blame, ErrorKind, Exit, Origin, Outcome, Record, Time};
 
 /// Examples kept of each kind of failure.
 const EXAMPLES: usize = 3;
@@ -37,6 +37,8 @@ pub struct Tried<'a> {
     pub origin: &'a Origin,
     /// The facts.
     pub attempt: &'a Attempt,
+    /// When it ended.
+    pub at: Time,
 }
 
 /// How many entries have ended, and how.
@@ -131,7 +133,7 @@ impl Tally {
         self.counts.attempts += 1;
         self.counts.bytes += attempt.wire_bytes;
         self.spent.phases(&attempt.phases);
-        self.origins.attempt(tried.origin, attempt);
+        self.origins.attempt(tried);
         let ttfb = attempt.head.as_ref().and(attempt.phases.first_byte);
         if let Some(time) = ttfb {
             self.ttfb.add(time, self.digits.max(2));
@@ -197,6 +199,18 @@ impl Tally {
     /// Counts a pause that an origin asked for or was given.
     pub fn pause(&mut self, origin: &Origin, how_long: Duration) {
         self.origins.pause(origin, how_long);
+    }
+
+    /// Counts how long a job that has ended waited for an origin's budget.
+    pub fn waited(&mut self, origin: &Origin, how_long: Duration) {
+        if !how_long.is_zero() {
+            self.origins.waited(origin, how_long);
+        }
+    }
+
+    /// Notes what each origin's budget was: requests per second, `None` where unlimited.
+    pub fn allowed(&mut self, rate_of: impl Fn(&Origin) -> Option<f64>) {
+        self.origins.allowed(rate_of);
     }
 
     /// The counts so far.

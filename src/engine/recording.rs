@@ -1,0 +1,135 @@
+//! What the timeline is told: starts, ends, looks at the queues, changes, one span a second.
+//!
+//! `report` folds and writes; this is the translation from the engine's words to its own.
+
+use std::time::Duration;
+
+use super::{Engine, Plan};
+use crate::fetch::Fetcher;
+use crate::model::{Phase, Time};
+use crate::report::timeline::{Gauges, Happened, Line, Place, Recorder, RunHead, Timeline};
+use crate::schedule::{ExitIx, Note, PauseCause, Scheduler};
+
+/// Length of a span.
+const SPAN: Duration = Duration::from_secs(1);
+
+/// The run's way into `timeline.jsonl`.
+pub(super) struct Recording {
+    pub(super) recorder: Recorder,
+    timeline: Timeline,
+}
+
+impl Recording {
+    pub(super) fn new(plan: &Plan, started: Time) -> Recording {
+        let mut timeline = Timeline::open(plan.store.dir(), plan.store.backup.as_deref());
+        let at = plan.clock.unix(started).as_millis();
+        timeline.add(&Line::Run(RunHead {
+            at: u64::try_from(at).unwrap_or(u64::MAX),
+            exits: plan.scheduler.exits(),
+            slots: plan.slots,
+            rate: plan.scheduler.rules().rate,
+        }));
+        Recording {
+            recorder: Recorder::new(&plan.exits, started),
+            timeline,
+        }
+    }
+
+    /// The run is over.
+    pub(super) fn end(&mut self, why: Option<String>) {
+        let why = why.unwrap_or_else(|| "complete".to_owned());
+        self.timeline.add(&Line::End(why));
+    }
+}
+
+impl Engine {
+    /// Looks where jobs are; a span that is long enough is written.
+    pub(super) fn look(&mut self, now: Time) {
+        let mut gauges = gauges(&self.scheduler, &self.ground.fetcher);
+        gauges.disk = self.store.bodies.disk_time();
+        self.recording.recorder.look(&gauges, now);
+        if self.recording.recorder.age(now) >= SPAN {
+            self.cut_span(now);
+        }
+    }
+
+    /// Writes the present span.
+    pub(super) fn cut_span(&mut self, now: Time) {
+        let scheduler = &self.scheduler;
+        let cap_of = |exit: usize| {
+            let state = scheduler.exit(ExitIx::new(exit as u32), now);
+            (state.ceiling, state.cap)
+        };
+        let counts = self.tally.counts();
+        let span = self.recording.recorder.cut(now, counts, cap_of);
+        self.recording.timeline.add(&Line::Span(span));
+    }
+
+    /// Keeps a change for the present span.
+    pub(super) fn keep(&mut self, note: &Note) {
+        self.recording.recorder.happened(happened(note));
+    }
+}
+
+fn gauges(scheduler: &Scheduler, fetcher: &Fetcher) -> Gauges {
+    let mut gauges = Gauges {
+        up: scheduler.exits_in_use(),
+        ..Gauges::default()
+    };
+    let mut put = |place: Place, jobs: usize| {
+        gauges.jobs[place as usize] = u32::try_from(jobs).unwrap_or(u32::MAX);
+    };
+    let phase = |phase: Phase| fetcher.under_way(phase) as usize;
+    put(Place::Budget, scheduler.waiting_for_budget());
+    let exit = match scheduler.groups_hold() {
+        true => Place::Group,
+        false => Place::ExitSlot,
+    };
+    put(exit, scheduler.waiting_for_exit());
+    put(Place::Dial, phase(Phase::Resolve) + phase(Phase::Dial));
+    put(
+        Place::Handshake,
+        phase(Phase::ExitTls) + phase(Phase::Handshake),
+    );
+    put(Place::Tls, phase(Phase::OriginTls));
+    put(Place::FirstByte, phase(Phase::Head));
+    put(Place::Body, phase(Phase::Body));
+    gauges
+}
+
+fn happened(note: &Note) -> Happened {
+    match note {
+        Note::Exit {
+            id,
+            state,
+            cap,
+            reason,
+            ..
+        } => Happened::Exit {
+            id: id.to_string(),
+            state: state.as_str().to_owned(),
+            cap: *cap,
+            why: reason.clone(),
+        },
+        Note::OriginPaused {
+            origin,
+            wait,
+            cause,
+        } => Happened::Pause {
+            origin: origin.to_string(),
+            wait_s: (wait.as_secs_f64() * 10.0).round() / 10.0,
+            why: match cause {
+                PauseCause::Asked => "asked",
+                PauseCause::AskedTooMuch => "asked too much",
+                PauseCause::Fails => "fails",
+            }
+            .to_owned(),
+        },
+        Note::OriginDead { origin } => Happened::Dead {
+            origin: origin.to_string(),
+        },
+        Note::Panic | Note::PanicOver | Note::NoExit => Happened::Fleet {
+            why: note.to_string(),
+        },
+    }
+}
