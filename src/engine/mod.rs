@@ -122,7 +122,6 @@ struct Engine {
     copy: Option<ResultsCopy>,
     tally: Tally,
     recording: Recording,
-    slots: u64,
     progress: Progress,
     signals: Signals,
     /// The last instant that a record was stamped with, in milliseconds, and how it is written.
@@ -149,7 +148,6 @@ impl Engine {
             started,
             tally: Tally::new(&plan.exits),
             recording: Recording::new(&plan, started),
-            slots: plan.slots,
             exits: plan.exits,
             groups: plan.groups,
             scheduler: plan.scheduler,

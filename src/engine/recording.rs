@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Engine, Plan};
 use crate::fetch::Fetcher;
-use crate::model::{Phase, Time};
+use crate::model::Time;
 use crate::report::timeline::{Gauges, Happened, Line, Place, Recorder, RunHead, Timeline};
 use crate::schedule::{ExitIx, Note, PauseCause, Scheduler};
 
@@ -16,6 +16,8 @@ const SPAN: Duration = Duration::from_secs(1);
 /// The run's way into `timeline.jsonl`.
 pub(super) struct Recording {
     pub(super) recorder: Recorder,
+    /// Requests that the fleet may carry at a time.
+    pub(super) slots: u64,
     timeline: Timeline,
 }
 
@@ -31,6 +33,7 @@ impl Recording {
         }));
         Recording {
             recorder: Recorder::new(&plan.exits, started),
+            slots: plan.slots,
             timeline,
         }
     }
@@ -79,21 +82,22 @@ fn gauges(scheduler: &Scheduler, fetcher: &Fetcher) -> Gauges {
     let mut put = |place: Place, jobs: usize| {
         gauges.jobs[place as usize] = u32::try_from(jobs).unwrap_or(u32::MAX);
     };
-    let phase = |phase: Phase| fetcher.under_way(phase) as usize;
+    let under_way = fetcher.under_way();
     put(Place::Budget, scheduler.waiting_for_budget());
     let exit = match scheduler.groups_hold() {
         true => Place::Group,
         false => Place::ExitSlot,
     };
     put(exit, scheduler.waiting_for_exit());
-    put(Place::Dial, phase(Phase::Resolve) + phase(Phase::Dial));
-    put(
-        Place::Handshake,
-        phase(Phase::ExitTls) + phase(Phase::Handshake),
-    );
-    put(Place::Tls, phase(Phase::OriginTls));
-    put(Place::FirstByte, phase(Phase::Head));
-    put(Place::Body, phase(Phase::Body));
+    for (place, attempts) in [
+        (Place::Dial, under_way.dial),
+        (Place::Handshake, under_way.handshake),
+        (Place::Tls, under_way.tls),
+        (Place::FirstByte, under_way.first_byte),
+        (Place::Body, under_way.body),
+    ] {
+        put(place, attempts as usize);
+    }
     gauges
 }
 

@@ -136,7 +136,7 @@ impl Engine {
             entries: self.entries,
             wall: now - self.started,
             disk: self.store.bodies.disk_time(),
-            slots: self.slots,
+            slots: self.recording.slots,
             group_share: self.recording.recorder.group_share(),
             stopped: None,
         }

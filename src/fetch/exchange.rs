@@ -21,8 +21,8 @@ use super::conn::Conn;
 use super::decode::{Decoder, Piece};
 use super::fault::{fault, of_body, one_line};
 use super::framing::{Framing, is_coded_unasked};
+use super::gauges::Mark;
 use super::path::Running;
-use super::whereabouts::Spot;
 
 /// Most that is read of a body nobody wants, in bytes, to keep its connection.
 const DRAIN_BYTES: u64 = 64 * 1024;
@@ -34,6 +34,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 pub struct Exchange {
     attempt: Attempt,
     alarm: Alarm,
+    mark: Mark,
     /// What the answer comes over; without a body to read, what can be handed back.
     conn: Option<Conn>,
     /// `None` once it was read to its end, or if there is none.
@@ -44,8 +45,6 @@ pub struct Exchange {
     decoded: u64,
     head_at: Time,
     terms: Terms,
-    /// Held until the attempt is over.
-    _spot: Spot,
 }
 
 /// An answer whose head is complete.
@@ -80,13 +79,14 @@ impl Exchange {
         let Running {
             mut attempt,
             alarm,
-            spot,
+            mark,
         } = running;
         attempt.fault = Some(fault);
         Exchange {
             attempt,
             head_at: alarm.now(),
             alarm,
+            mark,
             conn: untouched,
             body: None,
             framing: Framing::Length(0),
@@ -98,7 +98,6 @@ impl Exchange {
                 coding: Coding::Identity,
                 keep_alive: true,
             },
-            _spot: spot,
         }
     }
 
@@ -107,9 +106,9 @@ impl Exchange {
         let Running {
             mut attempt,
             alarm,
-            mut spot,
+            mut mark,
         } = running;
-        spot.move_to(Phase::Body);
+        mark.enter(Phase::Body);
         let (parts, body) = answer.response.into_parts();
         let framing = Framing::of(&body, &parts.headers);
         let body = (!body.is_end_stream()).then_some(body);
@@ -138,13 +137,13 @@ impl Exchange {
             attempt,
             head_at: alarm.now(),
             alarm,
+            mark,
             conn: Some(answer.conn),
             body,
             framing,
             decoding,
             decoded: 0,
             terms,
-            _spot: spot,
         }
     }
 
@@ -276,6 +275,7 @@ impl Exchange {
             Err(passed) => Err(self.too_slow(passed)),
             Ok(Some(Ok(bytes))) => {
                 self.attempt.wire_bytes += bytes.len() as u64;
+                self.mark.received(bytes.len() as u64);
                 Ok(Some(bytes))
             }
             Ok(Some(Err(err))) => {

@@ -23,12 +23,12 @@ mod dial;
 mod exchange;
 mod fault;
 mod framing;
+mod gauges;
 mod handshake;
 mod path;
 mod request;
 mod socket;
 mod tls;
-mod whereabouts;
 mod wire;
 
 #[cfg(test)]
@@ -45,15 +45,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue};
 
-use crate::model::{Attempt, Clock, Exit, Phase};
+use crate::model::{Attempt, Clock, Exit, PhaseCounts};
 
 use alarm::Alarm;
 use dial::{Address, Addresses};
 use exchange::Terms;
+use gauges::{Gauges, Mark};
 use path::{Path, Running};
 use request::{Outgoing, Templates};
 use tls::{Sessions, Tls};
-use whereabouts::Board;
 
 pub use conn::Conn;
 pub use conns::{ConnRule, Conns, Seat};
@@ -126,7 +126,7 @@ struct Inner {
     exits: Arc<[Exit]>,
     vias: Box<[Via]>,
     clock: Clock,
-    board: Board,
+    gauges: Arc<Gauges>,
 }
 
 /// What is kept for one exit.
@@ -168,13 +168,18 @@ impl Fetcher {
             exits,
             vias,
             clock,
-            board: Board::default(),
+            gauges: Arc::default(),
         })))
     }
 
-    /// Attempts that are in `phase` at this moment.
-    pub fn under_way(&self, phase: Phase) -> u32 {
-        self.0.board.count(phase)
+    /// What the attempts under way are at.
+    pub fn under_way(&self) -> PhaseCounts {
+        self.0.gauges.under_way()
+    }
+
+    /// Body bytes received so far, as on the wire, unfinished bodies included.
+    pub fn received(&self) -> u64 {
+        self.0.gauges.received()
     }
 
     /// One attempt through the exit with index `exit`, up to the head of the answer.
@@ -203,7 +208,7 @@ impl Fetcher {
                 ..Attempt::default()
             },
             alarm: Alarm::new(inner.clock, inner.limits.total),
-            spot: inner.board.enter(Phase::Head),
+            mark: Mark::new(&inner.gauges),
         };
         let built = match path.build(&outgoing) {
             Ok(built) => built,

@@ -17,10 +17,10 @@ use super::alarm::Alarm;
 use super::conn::{Conn, NoHead, Serves};
 use super::exchange::Answer;
 use super::fault::fault;
+use super::gauges::Mark;
 use super::handshake::{Ask, Connect, NoTunnel, Socks5};
 use super::request::Outgoing;
 use super::socket::Sockets;
-use super::whereabouts::Spot;
 use super::wire::Wire;
 use super::{Inner, Seat, Tunnel, Via};
 
@@ -40,7 +40,7 @@ pub(super) struct Path<'a> {
 pub(super) struct Running {
     pub(super) attempt: Attempt,
     pub(super) alarm: Alarm,
-    pub(super) spot: Spot,
+    pub(super) mark: Mark,
 }
 
 impl Path<'_> {
@@ -104,13 +104,10 @@ impl Path<'_> {
         &self,
         mut conn: Conn,
         built: Built,
-        Running {
-            attempt,
-            alarm,
-            spot,
-        }: &mut Running,
+        running: &mut Running,
     ) -> Result<Answer, NoHead> {
-        spot.move_to(Phase::Head);
+        running.mark.enter(Phase::Head);
+        let Running { attempt, alarm, .. } = running;
         let begun = alarm.now();
         alarm.allow(self.inner.limits.first_byte);
         let asked = conn.ask(built, alarm).await;
@@ -127,7 +124,7 @@ impl Path<'_> {
     /// Dials and makes every layer, all within the connect timeout.
     async fn open(&self, running: &mut Running) -> Result<Conn, Fault> {
         let layers = self.layers()?;
-        running.spot.move_to(Phase::Dial);
+        running.mark.enter(Phase::Dial);
         let Running { attempt, alarm, .. } = running;
         let begun = alarm.now();
         alarm.allow(self.inner.limits.connect);
@@ -190,13 +187,13 @@ impl Path<'_> {
         let to_exit = layers.exit_tls.is_some() || layers.tunnel.is_some();
         let begun = running.alarm.now();
         if to_exit {
-            running.spot.move_to(Phase::Handshake);
+            running.mark.enter(Phase::Handshake);
             let shaken = self.shake(wire, &layers, running).await;
             running.attempt.phases.handshake = Some(running.alarm.now() - begun);
             wire = shaken?;
         }
         if let Some(name) = layers.origin_tls {
-            running.spot.move_to(Phase::OriginTls);
+            running.mark.enter(Phase::OriginTls);
             let begun = running.alarm.now();
             let with = (Phase::OriginTls, name);
             let secured = self.secure(wire, with, running).await;

@@ -6,6 +6,8 @@
 
 mod end;
 mod files;
+mod gather;
+mod html;
 mod knob;
 mod largest;
 mod origins;
@@ -18,6 +20,8 @@ pub mod timeline;
 
 pub use end::{ExitEnd, GroupEnd, RunEnd};
 pub use files::{write_files, write_whole};
+pub use gather::Gathered;
+pub use html::page;
 pub use origins::OriginRow;
 pub use progress::{LogWriter, Progress, ProgressMode, Screen, Snapshot};
 pub use spent::{Share, Spent, Stage};
