@@ -35,8 +35,8 @@ pub(super) struct Limits {
     disk_busy: f64,
     /// Share of all slots' time that was used; `None`: not known.
     exits_busy: Option<f64>,
-    /// The site that most of the waiting for budgets was for, and its requests per second.
-    site: Option<(String, Option<f64>)>,
+    /// The site that most of the waiting for budgets was for.
+    site: Option<OriginRow>,
 }
 
 impl Limits {
@@ -74,12 +74,11 @@ pub(super) struct Parts<'a> {
     pub(super) end: &'a RunEnd,
 }
 
-fn most_waited(origins: &[OriginRow]) -> Option<(String, Option<f64>)> {
+fn most_waited(origins: &[OriginRow]) -> Option<OriginRow> {
     let all: f64 = origins.iter().map(|origin| origin.waited_s).sum();
-    let most = origins
-        .iter()
-        .max_by(|a, b| a.waited_s.total_cmp(&b.waited_s))?;
-    (most.waited_s > ONE_SITE * all).then(|| (most.origin.clone(), most.rate))
+    let by_wait = |a: &&OriginRow, b: &&OriginRow| a.waited_s.total_cmp(&b.waited_s);
+    let most = origins.iter().max_by(by_wait)?;
+    (most.waited_s > ONE_SITE * all).then(|| most.clone())
 }
 
 /// The limit and its sentence; `None` where no time was spent.
@@ -135,13 +134,17 @@ impl Said<'_> {
     fn budget(&self) -> String {
         let (held, idle) = (self.held(Stage::Budget), self.idle());
         let site = self.limits.site.as_ref();
-        if self.limits.slowed || site.is_some_and(|(_, rate)| rate.is_none()) {
-            let who = site.map_or("sites", |(name, _)| name);
+        let slowed = match site {
+            Some(site) => site.status_429 + site.pauses > 0 || site.rate.is_none(),
+            None => self.limits.slowed,
+        };
+        if slowed {
+            let who = site.map_or("sites", |site| &site.origin);
             return format!(
                 "what {who} asked for (429, pauses, back-off) {held}{idle}: a lower --rate may even end sooner"
             );
         }
-        match site {
+        match site.map(|site| (&site.origin, site.rate)) {
             Some((name, Some(rate))) => format!(
                 "the budget of {name} at {rate}/s {held}{idle}: raise --rate (or --per-origin, if set) \
                  only if the site allows it"
@@ -292,7 +295,11 @@ mod tests {
     fn a_budget_is_named_with_its_site_its_rate_and_what_was_idle() {
         let spent = spent(920.0, 0.0, 80);
         let one = Limits {
-            site: Some(("img.example".into(), Some(10.0))),
+            site: Some(OriginRow {
+                origin: "img.example".into(),
+                rate: Some(10.0),
+                ..OriginRow::default()
+            }),
             exits_busy: Some(0.29),
             ..Limits::default()
         };
@@ -327,6 +334,24 @@ mod tests {
             ..none
         };
         assert!(advice(&spent(100.0, 1.0, 899), slowed).contains("no setting"));
+    }
+
+    #[test]
+    fn the_site_that_held_most_is_named_whatever_others_asked_for() {
+        let row = |origin: &str, waited_s, pauses| OriginRow {
+            origin: origin.to_owned(),
+            rate: Some(5.0),
+            waited_s,
+            pauses,
+            ..OriginRow::default()
+        };
+        let limits = Limits {
+            site: most_waited(&[row("large", 90.0, 0), row("busy", 10.0, 3)]),
+            slowed: true,
+            ..Limits::default()
+        };
+        assert!(advice(&spent(900.0, 0.0, 100), limits).starts_with("the budget of large at 5/s"));
+        assert_eq!(most_waited(&[row("a", 1.0, 0), row("b", 1.0, 0)]), None);
     }
 
     #[test]

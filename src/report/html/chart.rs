@@ -93,8 +93,14 @@ fn trimmed(value: f64) -> String {
 
 /// The marks of the time axis.
 pub(super) fn marks(html: &mut Html, axis: &Axis<'_>) {
-    html.raw("<div class=marks>");
-    for (x, text) in axis.marks() {
+    let marks = axis.marks();
+    let class = if marks.len() > 4 {
+        "marks many"
+    } else {
+        "marks"
+    };
+    html.element("<div class=\"", class, "\">");
+    for (x, text) in marks {
         html.raw("<span style=\"left:")
             .put(format_args!("{:.1}", x / WIDTH * 100.0));
         html.element("%\">", text, "</span>");
