@@ -29,7 +29,7 @@ pub(super) struct Limits {
     groups_full: bool,
     /// No exit ever carried its cap.
     exits_free: bool,
-    /// Sites asked for less, or were paused.
+    /// Most of the waiting for budgets was for sites that asked for less, or were paused.
     slowed: bool,
     /// Share of the run that was spent in file calls.
     disk_busy: f64,
@@ -56,7 +56,7 @@ impl Limits {
             exits_fail: 2 * faults > attempts,
             groups_full: used().all(|exit| exit.row.group.as_deref().is_some_and(full)),
             exits_free: used().all(|exit| exit.row.peak < exit.row.cap),
-            slowed: parts.origins.iter().any(|o| o.status_429 + o.pauses > 0),
+            slowed: slowed(parts.origins),
             disk_busy: parts.end.disk.as_secs_f64() / wall.max(1e-3),
             exits_busy: (slots > 0.0)
                 .then(|| (parts.spent.in_flight_ms() / 1e3 / slots).clamp(0.0, 1.0)),
@@ -72,6 +72,21 @@ pub(super) struct Parts<'a> {
     pub(super) origins: &'a [OriginRow],
     pub(super) spent: &'a Spent,
     pub(super) end: &'a RunEnd,
+}
+
+fn slowed(origins: &[OriginRow]) -> bool {
+    let waited = |of: &dyn Fn(&&OriginRow) -> bool| -> f64 {
+        origins
+            .iter()
+            .filter(of)
+            .map(|origin| origin.waited_s)
+            .sum()
+    };
+    2.0 * waited(&asked_for_less) > waited(&|_| true)
+}
+
+fn asked_for_less(origin: &&OriginRow) -> bool {
+    origin.status_429 + origin.pauses > 0
 }
 
 fn most_waited(origins: &[OriginRow]) -> Option<OriginRow> {
@@ -135,7 +150,7 @@ impl Said<'_> {
         let (held, idle) = (self.held(Stage::Budget), self.idle());
         let site = self.limits.site.as_ref();
         let slowed = match site {
-            Some(site) => site.status_429 + site.pauses > 0 || site.rate.is_none(),
+            Some(site) => asked_for_less(&site) || site.rate.is_none(),
             None => self.limits.slowed,
         };
         if slowed {

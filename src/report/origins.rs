@@ -12,6 +12,8 @@ use crate::model::{Origin, Time};
 
 /// Origins counted at a time. Larger: exact for longer lists, more memory.
 const COUNTED: usize = 8192;
+/// Fewer requests than this have no rate.
+const TELLING: u64 = 5;
 /// Origins shown.
 const SHOWN: usize = 20;
 
@@ -31,8 +33,8 @@ pub struct OriginRow {
     pub paused_s: f64,
     /// Requests per second that its budget allows; `None`: any number.
     pub rate: Option<f64>,
-    /// Requests per second that it got, from its first answer to its last; `None` with fewer
-    /// than two.
+    /// Requests per second that it got, from its first answer to its last; `None` where they
+    /// are too few to tell.
     pub reached: Option<f64>,
     /// How long jobs waited for its budget, summed over jobs, in seconds.
     pub waited_s: f64,
@@ -112,7 +114,8 @@ fn row((origin, counted): (Origin, Counted)) -> OriginRow {
         pauses: counted.pauses,
         paused_s: tenths(counted.paused.as_secs_f64()),
         rate: counted.rate,
-        reached: (span > 0.0).then(|| (gaps / span * 100.0).round() / 100.0),
+        reached: (counted.requests >= TELLING && span > 0.0)
+            .then(|| (gaps / span * 100.0).round() / 100.0),
         waited_s: tenths(counted.waited.as_secs_f64()),
     }
 }

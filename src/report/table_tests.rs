@@ -86,7 +86,8 @@ fn the_table_is_aligned_and_says_it_all() {
 
     where jobs spent their time
       budget 41 %, exit slot 4 %, group 0 %, dial 2 %, handshake 0 %, tls 0 %, first byte 51 %, body 0 %, disk 1 %
-      waiting for first bytes held 51 % of the time; exits were idle 94 %: sites or exits answer slowly; no setting would help much
+      waiting for first bytes held 51 % of the time; exits were idle 94 %: sites or exits answer slowly;
+      no setting would help much
     "#);
 }
 

@@ -14,8 +14,16 @@ fn binding(world: &World, run: &Run) -> (String, String) {
     let text = std::fs::read_to_string(world.out().join("summary.json")).unwrap();
     let summary: Value = serde_json::from_str(&text).unwrap();
     let hint = |name: &str| summary["hint"][name].as_str().unwrap().to_owned();
-    let last = run.stdout.trim_end().lines().last().unwrap().trim();
-    assert_eq!(last, hint("knob"), "{}", run.stdout);
+    let (_, end) = run
+        .stdout
+        .rsplit_once("where jobs spent their time\n")
+        .unwrap();
+    let sentence: Vec<&str> = end
+        .lines()
+        .skip(1)
+        .flat_map(str::split_whitespace)
+        .collect();
+    assert_eq!(sentence.join(" "), hint("knob"), "{}", run.stdout);
     (hint("stage"), hint("knob"))
 }
 

@@ -122,7 +122,7 @@ impl<'a> Axis<'a> {
             let fits = |step: &&f64| run.seconds / **step <= MARKS;
             let step = STEPS.iter().find(fits).unwrap_or(&STEPS[STEPS.len() - 1]);
             let marks = (0..).map(|n| f64::from(n) * step);
-            let marks = marks.take_while(|t| *t <= run.seconds * 0.97);
+            let marks = marks.take_while(|t| *t <= run.seconds * 0.93);
             return marks
                 .map(|t| (t / run.seconds * WIDTH, figures::seconds(t)))
                 .collect();
@@ -145,13 +145,13 @@ fn length(track: &Track) -> f64 {
     last.map_or(1.0, |span| span.t + span.s).max(0.1)
 }
 
-/// What a scale ends at so that `most` fits: 1, 2, 3, 4, 5, 6, 8 or 10 times a power of ten.
+/// What a scale ends at so that `most` fits: a number of one or two digits times a power of ten.
 pub(super) fn nice(most: f64) -> f64 {
     if most <= 0.0 || !most.is_finite() {
         return 1.0;
     }
     let power = 10_f64.powf(most.log10().floor());
-    let steps = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    let steps = [1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
     let fits = steps.into_iter().find(|step| step * power >= most * 0.999);
     fits.unwrap_or(10.0) * power
 }

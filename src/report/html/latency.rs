@@ -10,13 +10,12 @@ const TO_MS: f64 = 100_000.0;
 /// Bars of the drawing.
 const BARS: usize = 100;
 /// Where the scale is marked.
-const MARKS: [(f64, &str); 6] = [
+const MARKS: [(f64, &str); 5] = [
     (1.0, "1 ms"),
     (10.0, "10 ms"),
     (100.0, "100 ms"),
     (1_000.0, "1 s"),
     (10_000.0, "10 s"),
-    (100_000.0, "100 s"),
 ];
 
 pub(super) fn section(html: &mut Html, tiers: &[(String, Latencies)]) {
