@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fetch::{Conn, Exchange, Fetcher, Request, Seat};
-use crate::model::{Attempt, Codes, Fault, FaultKind, Head, Phase};
+use crate::model::{Attempt, Clock, Codes, Fault, FaultKind, Head, Phase};
 use crate::store::{Bodies, Finished, StoreError};
 
 /// What every attempt of a run shares.
 pub(super) struct Ground {
     pub(super) fetcher: Fetcher,
     pub(super) bodies: Bodies,
+    pub(super) clock: Clock,
     /// Statuses whose bodies are stored.
     pub(super) accept: Codes,
     /// 0: a 3xx is an answer like any other.
@@ -31,6 +32,17 @@ pub(super) struct Landed {
     pub(super) conn: Option<Conn>,
     /// Why the body could not be stored.
     pub(super) disk: Option<StoreError>,
+    /// How long it waited for the disk.
+    pub(super) at_disk: AtDisk,
+}
+
+/// How long an attempt waited for the disk.
+#[derive(Clone, Copy, Default)]
+pub(super) struct AtDisk {
+    /// Between pieces of the body: no time of the network's.
+    pub(super) meanwhile: Duration,
+    /// When it was whole. A small body is written then, and that blocks the run's only thread.
+    pub(super) after: Duration,
 }
 
 /// Makes one attempt through the exit with index `exit`. Boxed at both ends: the state of an
@@ -47,7 +59,7 @@ pub(super) fn fly(
 async fn attempt(ground: Arc<Ground>, exit: usize, seat: Seat, request: Request) -> Box<Landed> {
     let mut exchange = ground.fetcher.start(exit, seat, request).await;
     let mut stored = None;
-    let mut at_disk = Duration::ZERO;
+    let mut at_disk = AtDisk::default();
     if exchange.head().is_some_and(|head| ground.keeps(head)) {
         stored = Some(ground.store(&mut exchange, &mut at_disk).await);
     } else {
@@ -55,7 +67,7 @@ async fn attempt(ground: Arc<Ground>, exit: usize, seat: Seat, request: Request)
     }
     let (mut attempt, conn) = exchange.finish().await;
     if let Some(body) = &mut attempt.phases.body {
-        *body = body.saturating_sub(at_disk);
+        *body = body.saturating_sub(at_disk.meanwhile);
     }
     let mut landed = (None, None);
     match stored {
@@ -76,6 +88,7 @@ async fn attempt(ground: Arc<Ground>, exit: usize, seat: Seat, request: Request)
         body,
         conn,
         disk,
+        at_disk,
     })
 }
 
@@ -86,19 +99,21 @@ impl Ground {
         !redirects && self.accept.contains(head.status)
     }
 
-    /// Stores the body. `at_disk`: the time in file calls while it came, which is no time of
-    /// the network's. A file call blocks the run's only thread, so it is nobody else's.
+    /// Stores the body; `at_disk` is how long that made the attempt wait.
     async fn store(
         &self,
         exchange: &mut Exchange,
-        at_disk: &mut Duration,
+        at_disk: &mut AtDisk,
     ) -> Result<Finished, StoreError> {
         let mut body = self.bodies.create();
         while let Some(chunk) = exchange.chunk().await {
-            let before = self.bodies.disk_time();
-            body.write(&chunk)?;
-            *at_disk += self.bodies.disk_time().saturating_sub(before);
+            let since = self.clock.now();
+            body.write(chunk).await?;
+            at_disk.meanwhile += self.clock.now() - since;
         }
-        body.finish()
+        let since = self.clock.now();
+        let finished = body.finish().await;
+        at_disk.after = self.clock.now() - since;
+        finished
     }
 }

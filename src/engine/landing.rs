@@ -56,7 +56,9 @@ impl Engine {
             body,
             conn,
             disk,
+            at_disk,
         } = landed;
+        self.recording.at_disk(at_disk);
         self.conns.give_back(flight.exit, conn, now);
         let origin = self.scheduler.origin(&flight.lease).clone();
         self.log(&flight, &attempt);
@@ -85,7 +87,10 @@ impl Engine {
                 let content_type = content_type.and_then(|value| value.to_str().ok());
                 let file = self.store.names.file(&work.job, content_type);
                 let (bytes, sha256) = (body.bytes, body.sha256.clone());
-                match body.commit(&file) {
+                let since = self.clock.now();
+                let committed = body.commit(&file);
+                self.recording.committed(self.clock.now() - since);
+                match committed {
                     Ok(()) => {
                         let stored = Stored {
                             file,

@@ -155,6 +155,7 @@ impl Engine {
             ground: Arc::new(Ground {
                 fetcher: plan.fetcher,
                 bodies: plan.store.bodies.clone(),
+                clock: plan.clock,
                 accept: plan.accept,
                 max_redirects: plan.max_redirects,
             }),

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::flight::AtDisk;
 use super::{Engine, Plan};
 use crate::fetch::Fetcher;
 use crate::model::Time;
@@ -19,6 +20,10 @@ pub(super) struct Recording {
     /// Requests that the fleet may carry at a time.
     pub(super) slots: u64,
     timeline: Timeline,
+    /// Jobs' time at the disk.
+    pub(super) disk: Duration,
+    /// The part of it in which nothing else went on.
+    pub(super) disk_alone: Duration,
 }
 
 impl Recording {
@@ -35,7 +40,21 @@ impl Recording {
             recorder: Recorder::new(&plan.exits, started),
             slots: plan.slots,
             timeline,
+            disk: Duration::ZERO,
+            disk_alone: Duration::ZERO,
         }
+    }
+
+    /// An attempt waited for the disk.
+    pub(super) fn at_disk(&mut self, waited: AtDisk) {
+        self.disk += waited.meanwhile;
+        self.committed(waited.after);
+    }
+
+    /// A file call took this long.
+    pub(super) fn committed(&mut self, took: Duration) {
+        self.disk += took;
+        self.disk_alone += took;
     }
 
     /// The run is over.
@@ -49,7 +68,7 @@ impl Engine {
     /// Looks where jobs are; a span that is long enough is written.
     pub(super) fn look(&mut self, now: Time) {
         let mut gauges = gauges(&self.scheduler, &self.ground.fetcher);
-        gauges.disk = self.store.bodies.disk_time();
+        gauges.disk = self.recording.disk;
         self.recording.recorder.look(&gauges, now);
         if self.recording.recorder.age(now) >= SPAN {
             self.cut_span(now);

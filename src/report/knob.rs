@@ -31,7 +31,7 @@ pub(super) struct Limits {
     exits_free: bool,
     /// Most of the waiting for budgets was for sites that asked for less, or were paused.
     slowed: bool,
-    /// Share of the run that was spent in file calls.
+    /// Share of the run in which nothing but file calls went on.
     disk_busy: f64,
     /// Share of all slots' time that was used; `None`: not known.
     exits_busy: Option<f64>,
@@ -57,7 +57,7 @@ impl Limits {
             groups_full: used().all(|exit| exit.row.group.as_deref().is_some_and(full)),
             exits_free: used().all(|exit| exit.row.peak < exit.row.cap),
             slowed: slowed(parts.origins),
-            disk_busy: parts.end.disk.as_secs_f64() / wall.max(1e-3),
+            disk_busy: parts.end.disk_alone.as_secs_f64() / wall.max(1e-3),
             exits_busy: (slots > 0.0)
                 .then(|| (parts.spent.in_flight_ms() / 1e3 / slots).clamp(0.0, 1.0)),
             site: most_waited(parts.origins),

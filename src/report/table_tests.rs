@@ -59,6 +59,7 @@ fn small() -> Summary {
         entries: 15,
         wall: Duration::from_millis(3_210),
         disk: Duration::from_millis(40),
+        disk_alone: Duration::from_millis(40),
         slots: 9,
         group_share: 0.0,
         stopped: Some("--max-time reached".into()),

@@ -63,6 +63,7 @@ impl World<'_> {
             entries: self.load.len() as u64,
             wall: self.now - Time::ZERO,
             disk: Duration::ZERO,
+            disk_alone: Duration::ZERO,
             slots: 0,
             group_share: 0.0,
             stopped: match (over, complete) {

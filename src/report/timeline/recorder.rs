@@ -24,7 +24,7 @@ const AND: u32 = 8;
 pub struct Gauges {
     /// Jobs at each place, in the order of [`Place::ALL`]; the disk's is not looked at.
     pub jobs: [u32; Place::ALL.len()],
-    /// Time in file calls so far: they block, so nobody can look while they last.
+    /// Jobs' time at the disk so far: file calls block, so nobody can look while they last.
     pub disk: Duration,
     /// Exits in use.
     pub up: u32,
