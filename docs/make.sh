@@ -23,7 +23,7 @@ awk '
 # The page: sites of different kinds through exits of two tiers, some of them bad.
 cd "$work"
 "$exitfetch" lab --exits 9 --capacity 4 --behaviour 407 --behaviour swing:6000:5000:502 \
-  --behaviour limit:2:429 --write . >lab.txt &
+  --write . >lab.txt &
 lab=$!
 until grep -q 'Ctrl-C' lab.txt; do sleep 0.1; done
 sed -i '/^http/{s/$/ tier=static/;}; 0~3s/tier=static/tier=residential/' exits.txt

@@ -17,6 +17,8 @@ const NOTEWORTHY: f64 = 0.05;
 const DISK_HOLDS: f64 = 0.5;
 /// With this share of the waiting for budgets one site is named for all.
 const ONE_SITE: f64 = 0.5;
+/// A site that got this share of its budget was not slowed by its own wishes.
+const KEPT: f64 = 0.8;
 /// A phase with this share of the time in flight is what fills the exits.
 const FILLS: f64 = 0.6;
 
@@ -85,8 +87,13 @@ fn slowed(origins: &[OriginRow]) -> bool {
     2.0 * waited(&asked_for_less) > waited(&|_| true)
 }
 
+/// It did, and that shows in the rate it got.
 fn asked_for_less(origin: &&OriginRow) -> bool {
-    origin.status_429 + origin.pauses > 0
+    let kept = match (origin.rate, origin.reached) {
+        (Some(rate), Some(reached)) => reached >= KEPT * rate,
+        _ => false,
+    };
+    origin.status_429 + origin.pauses > 0 && !kept
 }
 
 fn most_waited(origins: &[OriginRow]) -> Option<OriginRow> {
@@ -367,6 +374,12 @@ mod tests {
         };
         assert!(advice(&spent(900.0, 0.0, 100), limits).starts_with("the budget of large at 5/s"));
         assert_eq!(most_waited(&[row("a", 1.0, 0), row("b", 1.0, 0)]), None);
+        let busy = row("busy", 90.0, 3);
+        let reached = |reached| OriginRow {
+            reached: Some(reached),
+            ..busy.clone()
+        };
+        assert!(!slowed(&[reached(4.5)]) && slowed(&[reached(2.0)]));
     }
 
     #[test]
