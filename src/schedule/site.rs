@@ -129,11 +129,11 @@ impl Site {
         if at > now { Wish::At(at) } else { Wish::Start }
     }
 
-    /// Jobs that wait for nothing but an exit: one where the rate lets one at a time go.
+    /// Jobs that wait for an exit: the next one, and those behind it as long as it does, which
+    /// is how their waits are booked.
     pub(super) fn startable_jobs(&self) -> usize {
         match self.place {
-            Place::Ready { .. } | Place::Misfit if self.budget.is_unlimited() => self.queue.ripe(),
-            Place::Ready { .. } | Place::Misfit => 1,
+            Place::Ready { .. } | Place::Misfit => self.queue.ripe(),
             Place::Idle | Place::Delayed | Place::Parked | Place::Closed => 0,
         }
     }
