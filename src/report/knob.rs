@@ -84,7 +84,8 @@ fn slowed(origins: &[OriginRow]) -> bool {
             .map(|origin| origin.waited_s)
             .sum()
     };
-    2.0 * waited(&asked_for_less) > waited(&|_| true)
+    origins.iter().any(|origin| asked_for_less(&origin))
+        && 2.0 * waited(&asked_for_less) >= waited(&|_| true)
 }
 
 /// It did, and that shows in the rate it got.

@@ -168,9 +168,10 @@ mod tests {
     #[test]
     fn runs_are_never_merged_with_each_other() {
         let run = |at| {
-            let mut head = RunHead::default();
-            head.at = at;
-            Line::Run(head)
+            Line::Run(RunHead {
+                at,
+                ..RunHead::default()
+            })
         };
         let lines = vec![
             run(1),
