@@ -89,7 +89,9 @@ impl Engine {
 
     /// Keeps a change for the present span.
     pub(super) fn keep(&mut self, note: &Note) {
-        self.recording.recorder.happened(happened(note));
+        if let Some(event) = happened(note) {
+            self.recording.recorder.happened(event);
+        }
     }
 }
 
@@ -120,8 +122,10 @@ fn gauges(scheduler: &Scheduler, fetcher: &Fetcher) -> Gauges {
     gauges
 }
 
-fn happened(note: &Note) -> Happened {
-    match note {
+fn happened(note: &Note) -> Option<Happened> {
+    Some(match note {
+        // The job's record tells it.
+        Note::TriesSpent { .. } => return None,
         Note::Exit {
             id,
             state,
@@ -154,5 +158,5 @@ fn happened(note: &Note) -> Happened {
         Note::Panic | Note::PanicOver | Note::NoExit => Happened::Fleet {
             why: note.to_string(),
         },
-    }
+    })
 }

@@ -18,6 +18,7 @@
 mod alarm;
 mod conn;
 mod conns;
+mod cut;
 mod decode;
 mod dial;
 mod exchange;
@@ -58,6 +59,7 @@ use tls::{Sessions, Tls};
 
 pub use conn::Conn;
 pub use conns::{ConnRule, Conns, Seat};
+pub use cut::{Cut, Patience, Reached, cut};
 pub use exchange::Exchange;
 pub use request::Request;
 pub use tls::TlsRoots;
@@ -188,6 +190,21 @@ impl Fetcher {
     /// # Panics
     /// If there is no such exit.
     pub async fn start(&self, exit: usize, seat: Seat, request: Request) -> Exchange {
+        self.start_unless_cut(exit, seat, request, Patience::default())
+            .await
+    }
+
+    /// As [`Fetcher::start`], as long as the other end of `patience` does not cut it.
+    ///
+    /// # Panics
+    /// If there is no such exit.
+    pub async fn start_unless_cut(
+        &self,
+        exit: usize,
+        seat: Seat,
+        request: Request,
+        patience: Patience,
+    ) -> Exchange {
         let inner = &*self.0;
         let path = Path {
             inner,
@@ -208,7 +225,7 @@ impl Fetcher {
                 route: outgoing.route,
                 ..Attempt::default()
             },
-            alarm: Alarm::new(inner.clock, inner.limits.total),
+            alarm: Alarm::new(inner.clock, inner.limits.total).with(patience),
             mark: Mark::new(&inner.gauges),
         };
         let built = match path.build(&outgoing) {

@@ -113,7 +113,10 @@ impl Path<'_> {
         let asked = conn.ask(built, alarm).await;
         attempt.phases.first_byte = Some(alarm.now() - begun);
         match asked {
-            Ok(response) => Ok(Answer { conn, response }),
+            Ok(response) => {
+                alarm.head_came();
+                Ok(Answer { conn, response })
+            }
             Err(no_head) => {
                 Box::pin(conn.close()).await;
                 Err(no_head)
