@@ -4,8 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# Real proxies that the tests fetch through; curl and jq for the pipelines of README.
-packages=(squid tinyproxy microsocks dante-server curl jq)
+# Real proxies that the tests fetch through; curl and jq for the pipelines of README; a browser
+# for the page of a run, with a font for its pictures; strace for a disk that is slow.
+packages=(squid tinyproxy microsocks dante-server curl jq chromium fonts-dejavu-core strace)
 
 missing=()
 for package in "${packages[@]}"; do

@@ -13,6 +13,7 @@ mod hints;
 mod lab;
 mod logging;
 mod metrics;
+mod report;
 mod run;
 mod settings;
 mod shell;
@@ -56,6 +57,9 @@ enum Command {
     #[command(after_help = run::EXAMPLES)]
     #[command(override_usage = "exitfetch run --exits <FILE|URL|-> --urls <FILE|URL|-> [OPTIONS]")]
     Run(Box<args::RunArgs>),
+    /// Make an HTML page of an output directory: what a run did and what held it back
+    #[command(after_help = report::EXAMPLES)]
+    Report(report::ReportArgs),
     /// Show the main job on a loopback lab in this process
     Demo,
     /// Keep a loopback lab running: origins and exits to rehearse on
@@ -210,6 +214,7 @@ fn first_line(error: &clap::Error) -> anyhow::Error {
 fn execute(parsed: Parsed) -> Result<Code, Stopped> {
     match parsed.command {
         Command::Run(args) => run::run(*args, parsed.config, parsed.per_exit_given),
+        Command::Report(args) => report::report(&args),
         Command::Demo => demo::demo(),
         Command::Lab(args) => lab::lab(args),
         Command::Simulate(args) => simulate::simulate(&args),

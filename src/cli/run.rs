@@ -262,11 +262,13 @@ impl Job {
 
     fn plan(&self, parts: Parts) -> Plan {
         let fleet = parts.fleet;
+        let slots = fleet.slots();
         let caps: Vec<u32> = fleet.groups.iter().map(|(_, cap)| *cap).collect();
         Plan {
             clock: self.clock,
             scheduler: Scheduler::new(parts.rules, &fleet.seats, &caps),
             conns: Conns::new(&fleet.conns, parts.room.idle),
+            slots,
             exits: fleet.exits,
             groups: fleet.groups,
             fetcher: parts.fetcher,

@@ -6,15 +6,17 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::fetch::{Conn, Exchange, Fetcher, Patience, Request, Seat};
-use crate::model::{Attempt, Codes, Fault, FaultKind, Head, Phase};
-use crate::store::{Bodies, Finished, StoreError, TempBody};
+use crate::model::{Attempt, Clock, Codes, Fault, FaultKind, Head, Phase};
+use crate::store::{Bodies, Finished, StoreError};
 
 /// What every attempt of a run shares.
 pub(super) struct Ground {
     pub(super) fetcher: Fetcher,
     pub(super) bodies: Bodies,
+    pub(super) clock: Clock,
     /// Statuses whose bodies are stored.
     pub(super) accept: Codes,
     /// 0: a 3xx is an answer like any other.
@@ -30,6 +32,17 @@ pub(super) struct Landed {
     pub(super) conn: Option<Conn>,
     /// Why the body could not be stored.
     pub(super) disk: Option<StoreError>,
+    /// How long it waited for the disk.
+    pub(super) at_disk: AtDisk,
+}
+
+/// How long an attempt waited for the disk.
+#[derive(Clone, Copy, Default)]
+pub(super) struct AtDisk {
+    /// Between pieces of the body: no time of the network's.
+    pub(super) meanwhile: Duration,
+    /// When it was whole. A small body is written then, and that blocks the run's only thread.
+    pub(super) after: Duration,
 }
 
 /// What one attempt is made of.
@@ -63,12 +76,16 @@ async fn attempt(ground: Arc<Ground>, plane: Plane) -> Box<Landed> {
         .start_unless_cut(exit, seat, request, patience);
     let mut exchange = started.await;
     let mut stored = None;
+    let mut at_disk = AtDisk::default();
     if exchange.head().is_some_and(|head| ground.keeps(head)) {
-        stored = Some(store(&mut exchange, ground.bodies.create()).await);
+        stored = Some(ground.store(&mut exchange, &mut at_disk).await);
     } else {
         exchange.discard().await;
     }
     let (mut attempt, conn) = exchange.finish().await;
+    if let Some(body) = &mut attempt.phases.body {
+        *body = body.saturating_sub(at_disk.meanwhile);
+    }
     let mut landed = (None, None);
     match stored {
         Some(Ok(body)) if attempt.fault.is_none() => landed.0 = Some(body),
@@ -88,6 +105,7 @@ async fn attempt(ground: Arc<Ground>, plane: Plane) -> Box<Landed> {
         body,
         conn,
         disk,
+        at_disk,
     })
 }
 
@@ -97,11 +115,22 @@ impl Ground {
         let redirects = matches!(head.status, 301..=303 | 307 | 308) && self.max_redirects > 0;
         !redirects && self.accept.contains(head.status)
     }
-}
 
-async fn store(exchange: &mut Exchange, mut body: TempBody) -> Result<Finished, StoreError> {
-    while let Some(chunk) = exchange.chunk().await {
-        body.write(chunk).await?;
+    /// Stores the body; `at_disk` is how long that made the attempt wait.
+    async fn store(
+        &self,
+        exchange: &mut Exchange,
+        at_disk: &mut AtDisk,
+    ) -> Result<Finished, StoreError> {
+        let mut body = self.bodies.create();
+        while let Some(chunk) = exchange.chunk().await {
+            let since = self.clock.now();
+            body.write(chunk).await?;
+            at_disk.meanwhile += self.clock.now() - since;
+        }
+        let since = self.clock.now();
+        let finished = body.finish().await;
+        at_disk.after = self.clock.now() - since;
+        finished
     }
-    body.finish().await
 }

@@ -11,7 +11,7 @@ use super::records::{self, Stored};
 use super::stop::Ended;
 use super::{Engine, Flight};
 use crate::input::urls::{Batch, Entry};
-use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Record, Refusal, Time};
+use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Record, Refusal, Time};
 use crate::report::Tried;
 use crate::schedule::{Verdict, Work};
 use crate::store::StoreError;
@@ -35,6 +35,7 @@ impl Engine {
         let Some(flight) = self.flights.remove(&id) else {
             return;
         };
+        self.recording.recorder.landed(flight.exit);
         if let Some(ticket) = flight.lease.ticket() {
             self.tickets.remove(&ticket);
         }
@@ -58,7 +59,9 @@ impl Engine {
             body,
             conn,
             disk,
+            at_disk,
         } = landed;
+        self.recording.at_disk(at_disk);
         self.conns.give_back(flight.exit, conn, now);
         let origin = self.scheduler.origin(&flight.lease).clone();
         self.log(&flight, &attempt);
@@ -84,6 +87,7 @@ impl Engine {
             exit: flight.exit,
             origin: &origin,
             attempt: &attempt,
+            at: now,
         });
         match (verdict, body) {
             (Verdict::Ok(work), Some(body)) => {
@@ -94,7 +98,10 @@ impl Engine {
                 let content_type = content_type.and_then(|value| value.to_str().ok());
                 let file = self.store.names.file(&work.job, content_type);
                 let (bytes, sha256) = (body.bytes, body.sha256.clone());
-                match body.commit(&file) {
+                let since = self.clock.now();
+                let committed = body.commit(&file);
+                self.recording.committed(self.clock.now() - since);
+                match committed {
                     Ok(()) => {
                         let stored = Stored {
                             file,
@@ -103,6 +110,7 @@ impl Engine {
                         };
                         let at = self.at(now);
                         let record = records::ok(&work, &attempt, stored, &self.exits, at);
+                        self.tally.waited(&origin, work.waited().budget);
                         self.settle(&record);
                     }
                     Err(error) => self.disk_failed(error),
@@ -142,6 +150,8 @@ impl Engine {
 
     /// Records a job that was given up.
     pub(super) fn fail(&mut self, work: &Work, failure: Failure) {
+        let origin = Origin::of(work.target());
+        self.tally.waited(&origin, work.waited().budget);
         let at = self.at(self.clock.now());
         let record = records::failed(work, failure, &self.exits, at);
         self.settle(&record);

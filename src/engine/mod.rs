@@ -12,6 +12,7 @@ mod cuts;
 mod flight;
 mod intake;
 mod landing;
+mod recording;
 mod records;
 mod signals;
 mod standing;
@@ -34,6 +35,7 @@ use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Ticket, W
 use crate::store::{ResultsCopy, Store};
 use cuts::Head;
 use flight::{Ground, Landed, Plane};
+use recording::Recording;
 use stop::Stop;
 
 pub use signals::{Signals, StatusRequests};
@@ -50,6 +52,8 @@ pub struct Plan {
     pub exits: Arc<[Exit]>,
     /// Names and caps of the groups, in the order of the scheduler's indices.
     pub groups: Vec<(String, u32)>,
+    /// Requests that the fleet may carry at a time, its groups' caps kept.
+    pub slots: u64,
     /// Rules and seats of the fleet.
     pub scheduler: Scheduler,
     /// Makes attempts.
@@ -127,6 +131,7 @@ struct Engine {
     store: Store,
     copy: Option<ResultsCopy>,
     tally: Tally,
+    recording: Recording,
     progress: Progress,
     metrics: Option<Metrics>,
     signals: Signals,
@@ -157,6 +162,7 @@ impl Engine {
             clock: plan.clock,
             started,
             tally: Tally::new(&plan.exits),
+            recording: Recording::new(&plan, started),
             exits: plan.exits,
             groups: plan.groups,
             slots: plan.scheduler.slots(),
@@ -165,6 +171,7 @@ impl Engine {
             ground: Arc::new(Ground {
                 fetcher: plan.fetcher,
                 bodies: plan.store.bodies.clone(),
+                clock: plan.clock,
                 accept: plan.accept,
                 max_redirects: plan.max_redirects,
             }),
@@ -262,6 +269,7 @@ impl Engine {
             body: work.body().cloned(),
             left_origin: work.left_origin(),
         };
+        self.recording.recorder.started(exit);
         let (cut, patience) = cut();
         let plane = Plane {
             exit,
@@ -286,6 +294,7 @@ impl Engine {
     }
 
     fn tell(&mut self, note: &Note) {
+        self.keep(note);
         match note {
             Note::OriginPaused {
                 cause: PauseCause::AskedTooMuch,
@@ -362,6 +371,7 @@ impl Engine {
         }
         self.next_tick = now + TICK;
         self.conns.expire(now);
+        self.look(now);
         self.show(now);
     }
 }

@@ -20,6 +20,9 @@ impl Engine {
             self.land(ended);
         }
         self.conns.close_all();
+        let now = self.clock.now();
+        self.look(now);
+        self.cut_span(now);
         self.progress.finish();
         if self.stop.is_asked() && !self.list_read {
             self.count_rest().await;
@@ -39,6 +42,9 @@ impl Engine {
             ),
         };
         let ended = stop.unwrap_or(if over { Ended::NoExit } else { Ended::Complete });
+        self.recording.end(ended.sentence());
+        let rules = self.scheduler.rules();
+        self.tally.allowed(|origin| rules.rate_of(origin));
         let summary = self.tally.finish(RunEnd {
             stopped: ended.sentence(),
             ..facts
@@ -115,7 +121,10 @@ impl Engine {
             groups: self.groups.iter().enumerate().map(group).collect(),
             entries: self.entries,
             wall: now - self.started,
-            disk: self.store.bodies.disk_time(),
+            disk: self.recording.disk,
+            disk_alone: self.recording.disk_alone,
+            slots: self.recording.slots,
+            group_share: self.recording.recorder.group_share(),
             stopped: None,
         }
     }

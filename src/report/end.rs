@@ -41,7 +41,7 @@ pub struct GroupEnd {
 }
 
 /// How the run stood at the end.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunEnd {
     /// In the order of the exits the tally was made for.
     pub exits: Vec<ExitEnd>,
@@ -51,8 +51,14 @@ pub struct RunEnd {
     pub entries: u64,
     /// How long the run took.
     pub wall: Duration,
-    /// Time in file calls, summed over tasks.
+    /// Time that jobs waited for the disk, summed over jobs.
     pub disk: Duration,
+    /// The part of it in which nothing else went on.
+    pub disk_alone: Duration,
+    /// Requests that the fleet may carry at a time.
+    pub slots: u64,
+    /// What part of the waiting for exits was for full groups, 0 to 1.
+    pub group_share: f64,
     /// Why it ended before its list did, one line.
     pub stopped: Option<String>,
 }

@@ -7,7 +7,10 @@
 
 mod end;
 mod files;
+mod gather;
+mod html;
 mod knob;
+mod largest;
 mod metrics;
 mod origins;
 mod progress;
@@ -15,9 +18,12 @@ mod spent;
 mod summary;
 mod table;
 mod tally;
+pub mod timeline;
 
 pub use end::{ExitEnd, GroupEnd, RunEnd};
 pub use files::{write_files, write_whole};
+pub use gather::Gathered;
+pub use html::page;
 pub use metrics::Metrics;
 pub use origins::OriginRow;
 pub use progress::{Console, HeldBack, LogLine, Progress, ProgressMode, STATUS, Screen, Snapshot};

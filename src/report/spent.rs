@@ -1,4 +1,4 @@
-//! Where the time of jobs went, and which one knob would help most.
+//! Where the time of jobs went, stage by stage.
 
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub enum Stage {
     Budget,
     /// Waiting for a free slot of an exit.
     ExitSlot,
+    /// Waiting for exits whose group was full.
+    Group,
     /// Looking up and connecting to the exit.
     Dial,
     /// TLS with the exit, CONNECT or SOCKS5.
@@ -31,9 +33,10 @@ pub enum Stage {
 
 impl Stage {
     /// All, in the order of a job's life.
-    pub const ALL: [Stage; 8] = [
+    pub const ALL: [Stage; 9] = [
         Stage::Budget,
         Stage::ExitSlot,
+        Stage::Group,
         Stage::Dial,
         Stage::Handshake,
         Stage::Tls,
@@ -42,41 +45,27 @@ impl Stage {
         Stage::Disk,
     ];
 
+    /// Those that a lease is held for.
+    pub(super) const IN_FLIGHT: [Stage; 5] = [
+        Stage::Dial,
+        Stage::Handshake,
+        Stage::Tls,
+        Stage::FirstByte,
+        Stage::Body,
+    ];
+
     /// As shown to people.
     pub fn as_str(self) -> &'static str {
         match self {
             Stage::Budget => "budget",
             Stage::ExitSlot => "exit slot",
+            Stage::Group => "group",
             Stage::Dial => "dial",
             Stage::Handshake => "handshake",
             Stage::Tls => "tls",
             Stage::FirstByte => "first byte",
             Stage::Body => "body",
             Stage::Disk => "disk",
-        }
-    }
-
-    /// What would help when most time goes here: one sentence, one knob.
-    pub fn knob(self) -> &'static str {
-        match self {
-            Stage::Budget => {
-                "a higher --rate (or --per-origin, if it is set) would help, where the sites allow it; more exits would not"
-            }
-            Stage::ExitSlot => "more exits would help, or a higher --per-exit if they carry it",
-            Stage::Dial => {
-                "nearer exits would help; a lower --connect-timeout gives up on dead ones sooner"
-            }
-            Stage::Handshake => {
-                "exits that answer sooner would help; a lower --connect-timeout gives up on slow ones"
-            }
-            Stage::Tls => {
-                "a higher --per-exit, if the exits carry it, keeps more connections for the next request"
-            }
-            Stage::FirstByte => {
-                "sites or exits answer slowly: a higher --per-exit, if they carry it, asks more at a time"
-            }
-            Stage::Body => "--compressed would help for text, --max-body against giants",
-            Stage::Disk => "a faster disk for --out would help",
         }
     }
 }
@@ -125,10 +114,21 @@ impl Spent {
         }
     }
 
-    /// Milliseconds inside attempts, from dial to body.
-    pub(super) fn in_attempts(&self) -> f64 {
-        let from = Stage::Dial as usize;
-        self.0[from..=Stage::Body as usize].iter().sum()
+    /// Counts this part of the waiting for exits, 0 to 1, as waiting for groups.
+    pub(super) fn share_with_groups(&mut self, share: f64) {
+        let group = self.0[Stage::ExitSlot as usize] * share.clamp(0.0, 1.0);
+        self.0[Stage::ExitSlot as usize] -= group;
+        self.0[Stage::Group as usize] += group;
+    }
+
+    /// Milliseconds in one stage.
+    pub(super) fn ms(&self, stage: Stage) -> f64 {
+        self.0[stage as usize]
+    }
+
+    /// Milliseconds that leases were held.
+    pub(super) fn in_flight_ms(&self) -> f64 {
+        Stage::IN_FLIGHT.iter().map(|stage| self.ms(*stage)).sum()
     }
 
     /// One stage's part of the whole, 0 to 1.
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_add_up_and_the_largest_names_the_knob() {
+    fn shares_add_up_and_the_largest_is_found() {
         let mut spent = Spent::default();
         assert_eq!(spent.most(), None);
         spent.waits(&Waits {
@@ -179,8 +179,7 @@ mod tests {
         });
         spent.add(Stage::Disk, Duration::from_millis(100));
         let shares: Vec<f64> = spent.shares().iter().map(|s| s.share).collect();
-        assert_eq!(shares, [0.6, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0, 0.1]);
+        assert_eq!(shares, [0.6, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0, 0.1]);
         assert_eq!(spent.most(), Some(Stage::Budget));
-        assert!(Stage::Budget.knob().contains("--rate"));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::end::{ExitEnd, GroupEnd, RunEnd};
-use super::knob::{Limits, knob};
+use super::knob::{Limits, Parts, binding};
 use super::origins::OriginRow;
 use super::spent::{Share, Stage};
 use super::tally::{ExitTally, Tally};
@@ -89,12 +89,12 @@ pub struct Example {
 }
 
 /// The stage that took most and what to change about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hint {
     /// Where most time went.
     pub stage: Stage,
-    /// The one knob.
-    pub knob: &'static str,
+    /// What it held, what stood idle, and the one knob that would help.
+    pub knob: String,
 }
 
 /// A group's row.
@@ -158,19 +158,30 @@ pub struct ExitFacts {
 }
 
 impl Summary {
-    pub(super) fn new(tally: Tally, end: RunEnd) -> Summary {
+    pub(super) fn new(tally: Tally, mut end: RunEnd) -> Summary {
         let mut spent = tally.spent;
         spent.add(Stage::Disk, end.disk);
-        let mut ends = end.exits.into_iter();
+        spent.share_with_groups(end.group_share);
+        let mut ends = std::mem::take(&mut end.exits).into_iter();
         let exits: Vec<ExitFacts> = tally
             .exits
             .iter()
             .map(|exit| exit_facts(exit, ends.next().unwrap_or_default()))
             .collect();
-        let groups: Vec<GroupRow> = end.groups.into_iter().map(group_row).collect();
+        let groups: Vec<GroupRow> = std::mem::take(&mut end.groups)
+            .into_iter()
+            .map(group_row)
+            .collect();
         let mut failures: Vec<FailureRow> = tally.failures.into_values().collect();
         failures.sort_by_key(|row| (Reverse(row.count), row.kind.as_str(), row.blame as u8));
         let origins = tally.origins.rows();
+        let limits = Limits::of(&Parts {
+            exits: &exits,
+            groups: &groups,
+            origins: &origins,
+            spent: &spent,
+            end: &end,
+        });
         let (p50, p95) = (tally.ttfb.ms(0.5), tally.ttfb.ms(0.95));
         let mut summary = Summary {
             totals: Totals {
@@ -181,13 +192,7 @@ impl Summary {
             stopped: end.stopped,
             never_above_cap: false,
             failures,
-            hint: spent
-                .most()
-                .filter(|_| tally.counts.attempts > 0)
-                .map(|stage| {
-                    let knob = knob(stage, &spent, &Limits::of(&exits, &groups, &origins));
-                    Hint { stage, knob }
-                }),
+            hint: binding(&spent, &limits).filter(|_| tally.counts.attempts > 0),
             origins,
             time: spent.shares(),
             groups,

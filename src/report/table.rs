@@ -15,6 +15,8 @@ use super::summary::{ExitFacts, ExitRow, Totals};
 
 /// Exits shown one by one.
 const ROWS: usize = 60;
+/// Characters in a line of running text.
+const WIDTH: usize = 98;
 /// Kinds of failure shown.
 const FAILURES: usize = 10;
 /// Origins shown among those that slowed the run down.
@@ -143,7 +145,7 @@ impl Summary {
     }
 
     fn write_time(&self, out: &mut String) {
-        let Some(hint) = self.hint else {
+        let Some(hint) = &self.hint else {
             return;
         };
         let shares: Vec<String> = self
@@ -155,11 +157,27 @@ impl Summary {
             out,
             format_args!("\nwhere jobs spent their time\n  {}", shares.join(", ")),
         );
-        line(
-            out,
-            format_args!("  most went to {}; {}", hint.stage.as_str(), hint.knob),
-        );
+        for part in wrapped(&clean(&hint.knob)) {
+            line(out, format_args!("  {part}"));
+        }
     }
+}
+
+/// `text` in lines of at most [`WIDTH`] characters, cut at blanks.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let full = |line: &String| line.width() + 1 + word.width() > WIDTH;
+        match lines
+            .last_mut()
+            .filter(|line| line.is_empty() || !full(line))
+        {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => line.extend([" ", word]),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Writing to a string cannot fail.

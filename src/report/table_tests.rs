@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::model::{ErrorKind, Outcome};
+use crate::model::{ErrorKind, Outcome, Time};
 use crate::report::tally::tests::{answer, exit, healthy, origin, record};
 use crate::report::{ExitEnd, GroupEnd, RunEnd, Tally, Tried};
 
@@ -18,6 +18,7 @@ fn tallied(exits: &[crate::model::Exit]) -> Tally {
                 exit: n,
                 origin: &origin(),
                 attempt: &answer(status, 102 + k, 1024 * 100),
+                at: Time::ZERO,
             });
         }
     }
@@ -58,6 +59,9 @@ fn small() -> Summary {
         entries: 15,
         wall: Duration::from_millis(3_210),
         disk: Duration::from_millis(40),
+        disk_alone: Duration::from_millis(40),
+        slots: 9,
+        group_share: 0.0,
         stopped: Some("--max-time reached".into()),
     })
 }
@@ -82,8 +86,9 @@ fn the_table_is_aligned_and_says_it_all() {
     o.test held us back: 15 requests, 1 answered 429, paused 1 × for 1m 30s in all
 
     where jobs spent their time
-      budget 41 %, exit slot 4 %, dial 2 %, handshake 0 %, tls 0 %, first byte 51 %, body 0 %, disk 1 %
-      most went to first byte; sites or exits answer slowly; no setting would help much
+      budget 41 %, exit slot 4 %, group 0 %, dial 2 %, handshake 0 %, tls 0 %, first byte 51 %, body 0 %, disk 1 %
+      waiting for first bytes held 51 % of the time; exits were idle 94 %: sites or exits answer slowly;
+      no setting would help much
     "#);
 }
 
@@ -133,6 +138,7 @@ fn a_large_fleet_shows_its_telling_rows_and_sums_the_rest() {
                 exit: n,
                 origin: &origin(),
                 attempt: &answer(200, 10, 1),
+                at: Time::ZERO,
             });
         }
     }

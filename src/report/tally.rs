@@ -14,7 +14,7 @@ use super::end::RunEnd;
 use super::origins::Origins;
 use super::spent::Spent;
 use super::summary::{Example, FailureRow, Summary};
-use crate::model::{Attempt, Blame, ErrorKind, Exit, Origin, Outcome, Record};
+use crate::model::{Attempt, Blame, ErrorKind, Exit, Origin, Outcome, Record, Time};
 
 /// Examples kept of each kind of failure.
 const EXAMPLES: usize = 3;
@@ -37,6 +37,8 @@ pub struct Tried<'a> {
     pub origin: &'a Origin,
     /// The facts.
     pub attempt: &'a Attempt,
+    /// When it ended.
+    pub at: Time,
 }
 
 /// How many entries have ended, and how.
@@ -131,7 +133,7 @@ impl Tally {
         self.counts.attempts += 1;
         self.counts.bytes += attempt.wire_bytes;
         self.spent.phases(&attempt.phases);
-        self.origins.attempt(tried.origin, attempt);
+        self.origins.attempt(tried);
         let ttfb = attempt.head.as_ref().and(attempt.phases.first_byte);
         if let Some(time) = ttfb {
             self.ttfb.add(time, self.digits.max(2));
@@ -199,10 +201,22 @@ impl Tally {
         self.origins.pause(origin, how_long);
     }
 
+    /// Counts how long a job that has ended waited for an origin's budget.
+    pub fn waited(&mut self, origin: &Origin, how_long: Duration) {
+        if !how_long.is_zero() {
+            self.origins.waited(origin, how_long);
+        }
+    }
+
+    /// Notes what each origin's budget was: requests per second, `None` where unlimited.
+    pub fn allowed(&mut self, rate_of: impl Fn(&Origin) -> Option<f64>) {
+        self.origins.allowed(rate_of);
+    }
+
     /// How long an attempt takes on average, once there was one.
     pub fn mean_attempt(&self) -> Option<Duration> {
         let attempts = self.counts.attempts;
-        let mean = self.spent.in_attempts() / 1e3 / attempts as f64;
+        let mean = self.spent.in_flight_ms() / 1e3 / attempts as f64;
         Duration::try_from_secs_f64(mean)
             .ok()
             .filter(|_| attempts > 0)

@@ -89,6 +89,7 @@ fn attempts_count_for_their_exit_and_records_for_the_entries() {
             exit,
             origin: &origin,
             attempt,
+            at: Time::ZERO,
         });
     };
     for n in 1..=100 {

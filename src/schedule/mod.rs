@@ -187,6 +187,16 @@ impl Scheduler {
         self.frontier.startable()
     }
 
+    /// No exit has a free slot that may be used, and one would have but for its group's cap.
+    pub fn groups_hold(&self) -> bool {
+        self.exits.pool.groups_hold()
+    }
+
+    /// What the run was allowed.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// No exit was left: all further jobs are given up.
     pub fn is_over(&self) -> bool {
         self.over

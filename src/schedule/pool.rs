@@ -112,6 +112,12 @@ impl Pool {
         self.outer.lowest().is_some()
     }
 
+    /// Whether exits have free slots, all of them in groups that are full. O(groups).
+    pub fn groups_hold(&self) -> bool {
+        let shut = |group: &Group| group.in_flight >= group.cap && group.shelf.lowest().is_some();
+        !self.has_free() && self.groups.iter().any(shut)
+    }
+
     /// Free slots of one exit, its group's bound left aside.
     pub fn free(&self, exit: ExitIx) -> u32 {
         let slot = &self.slots[exit.index()];

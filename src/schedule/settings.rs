@@ -61,6 +61,11 @@ impl Rules {
         }
     }
 
+    /// Requests per second to `origin`; `None`: unlimited.
+    pub fn rate_of(&self, origin: &Origin) -> Option<f64> {
+        self.allowance(origin).rate
+    }
+
     pub(super) fn allowance(&self, origin: &Origin) -> Allowance {
         let own = self.origins.get(origin.as_str()).copied();
         let own = own.unwrap_or_default();

@@ -159,13 +159,13 @@ impl Site {
         self.chain.is_some() && self.queue.lacks_fresh()
     }
 
-    /// Jobs that wait for nothing but an exit: one where the rate lets one at a time go.
+    /// Jobs that wait for an exit: the next one, and those behind it as long as it does, which
+    /// is how their waits are booked.
     pub(super) fn startable_jobs(&self) -> usize {
         match self.place {
-            Place::Ready { .. } | Place::Misfit if self.budget.is_unlimited() => {
+            Place::Ready { .. } | Place::Misfit => {
                 self.queue.ripe() + self.chain.map_or(0, |chain| chain.jobs as usize)
             }
-            Place::Ready { .. } | Place::Misfit => 1,
             Place::Idle | Place::Delayed | Place::Parked | Place::Refill | Place::Closed => 0,
         }
     }

@@ -63,6 +63,9 @@ impl World<'_> {
             entries: self.load.len() as u64,
             wall: self.now - Time::ZERO,
             disk: Duration::ZERO,
+            disk_alone: Duration::ZERO,
+            slots: 0,
+            group_share: 0.0,
             stopped: match (over, complete) {
                 (true, _) => Some("no usable exit was left".to_owned()),
                 (false, true) => None,

@@ -374,6 +374,7 @@ impl<'a> World<'a> {
                     exit: leg.exit,
                     origin: &self.names[leg.host],
                     attempt,
+                    at: self.now,
                 });
                 self.scheduler.finish(lease, work, attempt, self.now)
             }

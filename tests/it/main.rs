@@ -9,6 +9,7 @@
 
 mod bad_exit;
 mod basics;
+mod binding;
 mod blame_origins;
 mod blame_table;
 mod broken_bodies;
@@ -41,6 +42,7 @@ mod readme;
 mod real_proxies;
 mod recovery;
 mod redirects;
+mod report_page;
 mod requests;
 mod resume;
 mod screen;
