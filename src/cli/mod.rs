@@ -4,6 +4,7 @@
 //! people on the way goes to standard error.
 
 mod args;
+mod cat;
 mod config;
 mod demo;
 mod descriptors;
@@ -54,6 +55,9 @@ enum Command {
     #[command(after_help = run::EXAMPLES)]
     #[command(override_usage = "exitfetch run --exits <FILE|URL|-> --urls <FILE|URL|-> [OPTIONS]")]
     Run(Box<args::RunArgs>),
+    /// Print one stored body, from files and WARC alike
+    #[command(after_help = cat::EXAMPLES)]
+    Cat(cat::CatArgs),
     /// Show the main job on a loopback lab in this process
     Demo,
     /// Keep a loopback lab running: origins and exits to rehearse on
@@ -206,6 +210,7 @@ fn first_line(error: &clap::Error) -> anyhow::Error {
 fn execute(parsed: Parsed) -> Result<Code, Stopped> {
     match parsed.command {
         Command::Run(args) => run::run(*args, parsed.config, parsed.per_exit_given),
+        Command::Cat(args) => cat::cat(&args),
         Command::Demo => demo::demo(),
         Command::Lab(args) => lab::lab(args),
         Command::Simulate(args) => simulate::simulate(&args),

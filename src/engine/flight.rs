@@ -7,14 +7,16 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::fetch::{Conn, Exchange, Fetcher, Request, Seat};
+use crate::fetch::{Conn, Exchange, Fetcher, Request, Seat, Tape};
 use crate::model::{Attempt, Codes, Fault, FaultKind, Head, Phase};
-use crate::store::{Bodies, Finished, StoreError, TempBody};
+use crate::store::{Archive, Bodies, Capture, Captured, Finished, Opening, StoreError, TempBody};
 
 /// What every attempt of a run shares.
 pub(super) struct Ground {
     pub(super) fetcher: Fetcher,
     pub(super) bodies: Bodies,
+    /// Where exchanges go instead.
+    pub(super) archive: Option<Archive>,
     /// Statuses whose bodies are stored.
     pub(super) accept: Codes,
     /// 0: a 3xx is an answer like any other.
@@ -25,11 +27,17 @@ pub(super) struct Ground {
 pub(super) struct Landed {
     pub(super) attempt: Attempt,
     /// The whole body, if it is one to keep.
-    pub(super) body: Option<Finished>,
+    pub(super) body: Option<Body>,
     /// The connection, if it can serve again.
     pub(super) conn: Option<Conn>,
     /// Why the body could not be stored.
     pub(super) disk: Option<StoreError>,
+}
+
+/// A body that is whole, not under its final name yet.
+pub(super) enum Body {
+    File(Finished),
+    Exchange(Box<Captured>),
 }
 
 /// Makes one attempt through the exit with index `exit`. Boxed at both ends: the state of an
@@ -44,10 +52,14 @@ pub(super) fn fly(
 }
 
 async fn attempt(ground: Arc<Ground>, exit: usize, seat: Seat, request: Request) -> Box<Landed> {
+    let target = ground.archive.as_ref().map(|_| request.target.to_string());
     let mut exchange = ground.fetcher.start(exit, seat, request).await;
     let mut stored = None;
     if exchange.head().is_some_and(|head| ground.keeps(head)) {
-        stored = Some(store(&mut exchange, ground.bodies.create()).await);
+        stored = Some(match (&ground.archive, target) {
+            (Some(archive), Some(target)) => capture(&mut exchange, archive, target).await,
+            _ => store(&mut exchange, ground.bodies.create()).await,
+        });
     } else {
         exchange.discard().await;
     }
@@ -82,9 +94,35 @@ impl Ground {
     }
 }
 
-async fn store(exchange: &mut Exchange, mut body: TempBody) -> Result<Finished, StoreError> {
+async fn store(exchange: &mut Exchange, mut body: TempBody) -> Result<Body, StoreError> {
     while let Some(chunk) = exchange.chunk().await {
         body.write(&chunk)?;
     }
-    body.finish()
+    Ok(Body::File(body.finish()?))
+}
+
+/// The same with the bytes of the whole exchange.
+async fn capture(
+    exchange: &mut Exchange,
+    archive: &Archive,
+    target: String,
+) -> Result<Body, StoreError> {
+    let tape = exchange.tape().cloned().unwrap_or_default();
+    let mut capture = archive.capture(Opening {
+        target,
+        framing: exchange.framing(),
+        decoded: exchange.is_decoding(),
+        since_sent: exchange.attempt().phases.first_byte.unwrap_or_default(),
+    });
+    while let Some(chunk) = exchange.chunk().await {
+        take(&tape, &mut capture, &chunk)?;
+    }
+    take(&tape, &mut capture, &[])?;
+    let captured = capture.finish(&tape.sent())?;
+    Ok(Body::Exchange(Box::new(captured)))
+}
+
+fn take(tape: &Tape, capture: &mut Capture, piece: &[u8]) -> Result<(), StoreError> {
+    tape.received(capture.incoming());
+    capture.body(piece)
 }

@@ -27,6 +27,7 @@ mod handshake;
 mod path;
 mod request;
 mod socket;
+mod tape;
 mod tls;
 mod wire;
 
@@ -55,8 +56,10 @@ use tls::{Sessions, Tls};
 
 pub use conn::Conn;
 pub use conns::{ConnRule, Conns, Seat};
+pub use decode::{Decoder, Piece};
 pub use exchange::Exchange;
 pub use request::Request;
+pub use tape::Tape;
 pub use tls::TlsRoots;
 
 /// How long the parts of an attempt may take, and how much it may bring.
@@ -108,6 +111,8 @@ pub struct Options {
     pub user_agent: String,
     /// By origin, as [`crate::model::Origin`] writes it; they win over `headers`.
     pub per_origin_headers: HashMap<String, HeaderMap>,
+    /// Connections keep the exact bytes of each exchange ([`Exchange::tape`]).
+    pub tapes: bool,
 }
 
 /// Makes attempts. Cheap to clone.
@@ -118,6 +123,7 @@ struct Inner {
     limits: Limits,
     tunnel: Tunnel,
     coding: Coding,
+    tapes: bool,
     templates: Templates,
     user_agent: Option<HeaderValue>,
     tls: Tls,
@@ -162,6 +168,7 @@ impl Fetcher {
             limits: options.limits,
             tunnel: options.tunnel_http,
             coding: options.coding,
+            tapes: options.tapes,
             exits,
             vias,
             clock,

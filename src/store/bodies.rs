@@ -82,7 +82,18 @@ impl Bodies {
         let _ = std::fs::remove_dir(self.0.files.dir());
     }
 
-    fn timed<T>(&self, act: impl FnOnce() -> T) -> T {
+    /// Where temporary files come from.
+    pub(super) fn files(&self) -> &TempFiles {
+        &self.0.files
+    }
+
+    /// Counts `bytes` that are about to be stored.
+    pub(super) fn spend(&self, bytes: u64) -> Result<(), StoreError> {
+        self.0.space.spend(bytes)
+    }
+
+    /// Does `act` and counts its time as the disk's.
+    pub(super) fn timed<T>(&self, act: impl FnOnce() -> T) -> T {
         let start: Time = self.0.clock.now();
         let done = act();
         let spent = self.0.clock.now() - start;

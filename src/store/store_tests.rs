@@ -7,6 +7,7 @@ pub(super) fn options() -> OpenOptions {
         failed_before: FailedBefore::TryAgain,
         min_free: 0,
         name_template: None,
+        warc: None,
         clock: test_clock(),
     }
 }
