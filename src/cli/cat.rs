@@ -161,7 +161,7 @@ impl Output<'_> {
 
     fn drain(&mut self, decoder: &mut Decoder) -> io::Result<()> {
         loop {
-            match decoder.next()? {
+            match decoder.piece()? {
                 Piece::Output(bytes) => self.put(&bytes)?,
                 Piece::Hungry | Piece::Done => return Ok(()),
             }

@@ -93,7 +93,7 @@ impl Decoder {
     ///
     /// # Errors
     /// The input does not decode, or ended too early.
-    pub fn next(&mut self) -> io::Result<Piece> {
+    pub fn piece(&mut self) -> io::Result<Piece> {
         if self.output.capacity() == 0 {
             self.output.reserve(PIECE);
         }
@@ -188,7 +188,7 @@ mod tests {
         let mut pieces = input.chunks(step);
         let mut output = Vec::new();
         loop {
-            match decoder.next()? {
+            match decoder.piece()? {
                 Piece::Output(bytes) => {
                     assert!(!bytes.is_empty() && bytes.len() <= PIECE);
                     output.extend_from_slice(&bytes);

@@ -206,7 +206,7 @@ impl Exchange {
             let Decoding::By(decoder) = &mut self.decoding else {
                 return Ok(None);
             };
-            let piece = decoder.next();
+            let piece = decoder.piece();
             match piece.map_err(|err| self.undecodable(&one_line(&err)))? {
                 Piece::Output(bytes) => {
                     self.check_size(self.decoded + bytes.len() as u64)?;

@@ -23,6 +23,8 @@ pub(in crate::store) fn ok_record(id: &str, line: u64) -> Record {
         outcome: Outcome::Ok,
         status: Some(200),
         file: Some(format!("bodies/{id}")),
+        offset: None,
+        length: None,
         bytes: Some(3),
         wire_bytes: Some(3),
         sha256: None,

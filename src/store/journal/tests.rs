@@ -20,6 +20,8 @@ fn failed_record(id: &str, line: u64) -> Record {
     Record {
         outcome: Outcome::Failed,
         file: None,
+        offset: None,
+        length: None,
         bytes: None,
         error: Some(RecordError {
             kind: ErrorKind::Status,

@@ -34,8 +34,6 @@ use gzip::Gzip;
 use ids::{Ids, RecordId};
 
 pub use capture::{Capture, Captured, Opening};
-#[cfg(test)]
-pub use segments::Placed;
 pub use segments::{Facts, Segments};
 
 pub(super) use read::{is_stored, payload};
