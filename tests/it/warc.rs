@@ -117,7 +117,6 @@ fn urls() -> Vec<String> {
         "http://a.test/redirect/2?n=1",
         "https://c.test/bytes/1500000",
         "http://c.test/chunked/300000",
-        "http://c.test/bytes/17500000",
         "http://a.test/status/404",
         "http://u:secret-of-url@a.test/bytes/10",
     ]
@@ -133,8 +132,11 @@ fn urls() -> Vec<String> {
 #[test]
 fn an_archive_holds_what_the_files_hold_and_others_can_read_it() {
     let world = world();
-    world.urls(urls());
-    for coding in [&["--compressed"][..], &[]] {
+    // One that has a segment of its own.
+    let long = ["http://c.test/bytes/17000000".to_owned()];
+    for (coding, more) in [(&["--compressed"][..], &long[..]), (&[], &[])] {
+        let lines = [&urls()[..], more].concat();
+        world.urls(&lines);
         let run = |form: &[&str], out: &str| -> Run {
             let _ = std::fs::remove_dir_all(world.dir().join(out));
             let args = [&ARGS[..], coding, form, &["--out", out]].concat();
@@ -146,7 +148,8 @@ fn an_archive_holds_what_the_files_hold_and_others_can_read_it() {
         let files = whole_records(&world.dir().join("files"));
         for out in ["plain", "gz"] {
             let records = whole_records(&world.dir().join(out));
-            assert_eq!((records.len(), ok(&records).count()), (27, 26), "{out}");
+            let count = (records.len(), ok(&records).count());
+            assert_eq!(count, (lines.len(), lines.len() - 1), "{out}");
             for record in ok(&records) {
                 let stored = files.iter().find(|other| other.id == record.id).unwrap();
                 let facts = |r: &Record| (r.bytes, r.wire_bytes, r.sha256.clone());
@@ -172,9 +175,10 @@ fn check_by_others(out: &Path, records: &[Record]) {
         return;
     };
     let count = |kind: &str| read.iter().filter(|r| r["type"] == kind).count();
-    assert_eq!((count("request"), count("metadata")), (26, 26));
+    let all = ok(records).count();
+    assert_eq!((count("request"), count("metadata")), (all, all));
     assert_eq!(count("warcinfo"), segments(out).len());
-    assert_eq!((count("response"), count("revisit")), (21, 5));
+    assert_eq!((count("response"), count("revisit")), (all - 5, 5));
     for record in ok(records) {
         let file = out.join(record.file.as_ref().unwrap());
         let found = read

@@ -6,9 +6,9 @@ use std::path::{Component, Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
 
+use super::OPEN;
 use super::http::{self, Extent, Kind};
 use super::text::Original;
-use super::{DIR, OPEN};
 use crate::model::{Framing, Record};
 
 /// Longest header that is read, in bytes: of a record, or of HTTP in it.
@@ -34,7 +34,7 @@ pub(in crate::store) fn payload(dir: &Path, record: &Record) -> io::Result<impl 
     let found = Found::at(dir, file, record.offset.unwrap_or_default())?;
     let found = match found.original() {
         None => found,
-        Some(original) => Found::at(dir, &format!("{DIR}/{}", original.segment), original.offset)?,
+        Some(original) => Found::at(dir, &original.file(), original.offset)?,
     };
     Payload::of(found)
 }
@@ -100,6 +100,11 @@ impl Found {
         field.map(|(_, value)| value.as_str())
     }
 
+    /// It holds a payload.
+    pub(super) fn is_response(&self) -> bool {
+        self.field("WARC-Type") == Some("response")
+    }
+
     /// Where its payload is, if it is a `revisit`.
     fn original(&self) -> Option<Original> {
         let field = |name: &str| self.field(name).map(str::to_owned);
@@ -157,7 +162,7 @@ struct Payload {
 
 impl Payload {
     fn of(mut found: Found) -> io::Result<Payload> {
-        if found.field("WARC-Type") != Some("response") {
+        if !found.is_response() {
             return Err(broken("the record there is no response"));
         }
         let length = found.field("Content-Length").and_then(|n| n.parse().ok());

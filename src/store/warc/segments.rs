@@ -39,6 +39,7 @@ pub struct Segments {
     /// Number of the next segment.
     next: u32,
     full: u64,
+    own: u64,
     seen: Seen,
     gzip: Option<Gzip>,
     buffer: Vec<u8>,
@@ -106,6 +107,7 @@ impl Segments {
             dir,
             open: None,
             full: FULL,
+            own: OWN,
             seen: Seen::new(),
             buffer: Vec::new(),
         };
@@ -162,7 +164,7 @@ impl Segments {
                 let header = text::response(of, captured.digest, length);
                 self.write(&[header.as_bytes(), &bytes, END])?
             }
-            Response::File { spooled, .. } if spooled.len - spooled.start > OWN => {
+            Response::File { spooled, .. } if spooled.len - spooled.start > self.own => {
                 self.write_own(spooled)?
             }
             Response::File { spooled, .. } => self.copy(&spooled)?,
@@ -193,11 +195,16 @@ impl Segments {
     /// The record that holds this payload, if it is there still.
     fn original(&self, digest: &[u8; 32]) -> Option<Original> {
         let place = self.seen.get(digest)?;
-        [WarcForm::Plain, WarcForm::Gzip].iter().find_map(|form| {
+        let found = [WarcForm::Plain, WarcForm::Gzip].iter().find_map(|form| {
             let file = form.file(place.segment);
-            let found = Found::at(&self.out, &file, place.offset).ok()?;
-            found.as_original()
-        })
+            Found::at(&self.out, &file, place.offset).ok()
+        })?;
+        let original = found.as_original()?;
+        if found.is_response() {
+            return Some(original);
+        }
+        let there = Found::at(&self.out, &original.file(), original.offset).ok()?;
+        there.is_response().then_some(original)
     }
 
     /// What is in the buffer and, behind it, the record of these parts.
@@ -316,10 +323,10 @@ impl Segments {
         std::fs::rename(&open.path, &whole).map_err(StoreError::io("rename", &open.path))
     }
 
-    /// Full at so many bytes, for tests.
+    /// With other bounds, for tests.
     #[cfg(test)]
-    pub(super) fn full_at(mut self, bytes: u64) -> Segments {
-        self.full = bytes;
+    pub(super) fn with_bounds(mut self, full: u64, own: u64) -> Segments {
+        (self.full, self.own) = (full, own);
         self
     }
 }

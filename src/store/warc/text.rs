@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::model::PhaseTimes;
 use crate::model::job::hex;
 
+use super::DIR;
 use super::ids::RecordId;
 
 /// Ends every record.
@@ -50,6 +51,13 @@ pub(super) struct Original {
     /// Its segment's file name.
     pub(super) segment: String,
     pub(super) offset: u64,
+}
+
+impl Original {
+    /// Its segment, relative to the output directory.
+    pub(super) fn file(&self) -> String {
+        format!("{DIR}/{}", self.segment)
+    }
 }
 
 /// The header of a `warcinfo`, and its block.
