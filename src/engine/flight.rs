@@ -7,9 +7,9 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::fetch::{Conn, Exchange, Fetcher, Request, Seat, Tape};
+use crate::fetch::{Conn, Exchange, Fetcher, Request, Seat};
 use crate::model::{Attempt, Codes, Fault, FaultKind, Head, Phase};
-use crate::store::{Archive, Bodies, Capture, Captured, Finished, Opening, StoreError, TempBody};
+use crate::store::{Archive, Bodies, Captured, Finished, Opening, StoreError, TempBody};
 
 /// What every attempt of a run shares.
 pub(super) struct Ground {
@@ -96,9 +96,9 @@ impl Ground {
 
 async fn store(exchange: &mut Exchange, mut body: TempBody) -> Result<Body, StoreError> {
     while let Some(chunk) = exchange.chunk().await {
-        body.write(&chunk)?;
+        body.write(chunk).await?;
     }
-    Ok(Body::File(body.finish()?))
+    Ok(Body::File(body.finish().await?))
 }
 
 /// The same with the bytes of the whole exchange.
@@ -115,14 +115,10 @@ async fn capture(
         since_sent: exchange.attempt().phases.first_byte.unwrap_or_default(),
     });
     while let Some(chunk) = exchange.chunk().await {
-        take(&tape, &mut capture, &chunk)?;
+        tape.received(capture.incoming());
+        capture.body(&chunk).await?;
     }
-    take(&tape, &mut capture, &[])?;
-    let captured = capture.finish(&tape.sent())?;
-    Ok(Body::Exchange(Box::new(captured)))
-}
-
-fn take(tape: &Tape, capture: &mut Capture, piece: &[u8]) -> Result<(), StoreError> {
     tape.received(capture.incoming());
-    capture.body(piece)
+    let captured = capture.finish(&tape.sent()).await?;
+    Ok(Body::Exchange(Box::new(captured)))
 }

@@ -30,6 +30,7 @@ mod socket;
 mod tape;
 mod tls;
 mod wire;
+mod workers;
 
 #[cfg(test)]
 mod testing;

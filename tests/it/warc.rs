@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use exitfetch::lab::{ExitConfig, LabConfig};
+use exitfetch::lab::{ExitConfig, LabConfig, content};
 use exitfetch::model::{Outcome, Record};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rustix::process::Signal;
@@ -132,11 +132,9 @@ fn urls() -> Vec<String> {
 #[test]
 fn an_archive_holds_what_the_files_hold_and_others_can_read_it() {
     let world = world();
-    // One that has a segment of its own.
-    let long = ["http://c.test/bytes/17000000".to_owned()];
-    for (coding, more) in [(&["--compressed"][..], &long[..]), (&[], &[])] {
-        let lines = [&urls()[..], more].concat();
-        world.urls(&lines);
+    let lines = urls();
+    world.urls(&lines);
+    for coding in [&["--compressed"][..], &[]] {
         let run = |form: &[&str], out: &str| -> Run {
             let _ = std::fs::remove_dir_all(world.dir().join(out));
             let args = [&ARGS[..], coding, form, &["--out", out]].concat();
@@ -238,6 +236,28 @@ fn check_exact_bytes(world: &World, records: &[Record]) {
     assert!(text.contains("GET /bytes/1000 HTTP/1.1\r\n") && !text.contains("GET http:"));
     assert!(text.contains("via: http://a.test/redirect/2?n=1\r\n"));
     assert!(text.contains("\r\nexit: lab-3\r\n") || text.contains("\r\nexit: lab-2\r\n"));
+}
+
+/// A long answer is no reason to keep it in memory or to copy it.
+#[test]
+fn a_long_answer_has_a_segment_of_its_own() {
+    let world = world();
+    world.urls([
+        "http://a.test/bytes/10",
+        "http://a.test/chunked/17000000?wait=200",
+    ]);
+    let run = world.run(&[&ARGS[..], &["--warc"]].concat()).expect(0);
+    assert_eq!(run.line(1).file.as_deref(), Some("warc/00001.warc"));
+    assert_eq!(run.line(2).file.as_deref(), Some("warc/00002.warc"));
+    let body = content("a.test", "/chunked/17000000?wait=200", 17_000_000);
+    assert!(world.printed("exitfetch-out", run.line(2)) == body);
+    if let Some(read) = read_by_others(&world.out()) {
+        let own = read
+            .iter()
+            .filter(|r| r["file"].as_str().unwrap().ends_with("2.warc"));
+        let kinds: Vec<&str> = own.map(|r| r["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["warcinfo", "response", "request", "metadata"]);
+    }
 }
 
 /// A run killed again and again: after each kill everything recorded can be printed, at the

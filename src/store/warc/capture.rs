@@ -2,12 +2,14 @@
 //!
 //! Lives inside a fetch task. It is handed the bytes as they came off the wire, finds the
 //! final head in them, drops what is not of this answer (interim heads before it, bytes
-//! beyond its end), and takes the digests. Up to 128 KiB stay in memory; a longer answer
-//! goes to a file by pieces ([`Spool`]).
+//! beyond its end), and takes the digests. Up to 128 KiB stay in memory until the end; a
+//! longer answer is hashed, compressed and written by pieces of that size on other threads
+//! ([`Spool`]), while the next piece arrives.
 
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::Archive;
 use super::http::{self, Extent, Kind};
@@ -17,8 +19,8 @@ use crate::model::Framing;
 use crate::model::job::hex;
 use crate::store::StoreError;
 
-/// Longest answer that waits in memory for its end, and most that a longer one collects
-/// between two writes. More saves writes and costs memory per request in flight.
+/// Longest answer that waits in memory for its end, and what a longer one collects between
+/// two writes. More saves changes of thread and costs memory per request in flight.
 const IN_MEMORY: usize = 128 << 10;
 
 /// What is known of an exchange when its head has come.
@@ -39,17 +41,24 @@ pub struct Opening {
 pub struct Capture {
     archive: Archive,
     common: Common,
-    /// What came and is not in the spool.
+    /// What came and was not looked at.
     received: Vec<u8>,
-    /// Of `received`, what is known to be of this answer.
-    walked: usize,
+    /// `None` while a thread has it, and after it failed.
+    walk: Option<Walk>,
+    walking: Option<JoinHandle<Result<Walk, StoreError>>>,
+    decoded: Option<(Sha256, u64)>,
+}
+
+/// What is known of the answer so far.
+#[derive(Debug)]
+struct Walk {
     /// Length of the final head; 0 while it was not found.
     head: usize,
     extent: Extent,
     payload: Sha256,
     payload_bytes: u64,
     block: Option<Sha256>,
-    decoded: Option<(Sha256, u64)>,
+    /// What came so far, if it is long, and a copy of the head.
     spool: Option<(Spool, Vec<u8>)>,
 }
 
@@ -94,14 +103,16 @@ impl Capture {
             },
             archive: archive.clone(),
             received: Vec::new(),
-            walked: 0,
-            head: 0,
-            extent: Extent::new(opening.framing),
-            payload: Sha256::new(),
-            payload_bytes: 0,
-            block: chunked.then(Sha256::new),
+            walk: Some(Walk {
+                head: 0,
+                extent: Extent::new(opening.framing),
+                payload: Sha256::new(),
+                payload_bytes: 0,
+                block: chunked.then(Sha256::new),
+                spool: None,
+            }),
+            walking: None,
             decoded: opening.decoded.then(|| (Sha256::new(), 0)),
-            spool: None,
         }
     }
 
@@ -115,15 +126,22 @@ impl Capture {
     ///
     /// # Errors
     /// The disk refused, or less than `--min-free` is left; the capture is then of no use.
-    pub fn body(&mut self, piece: &[u8]) -> Result<(), StoreError> {
+    pub async fn body(&mut self, piece: &[u8]) -> Result<(), StoreError> {
         if let Some((digest, bytes)) = &mut self.decoded {
             digest.update(piece);
             *bytes += piece.len() as u64;
         }
-        self.walk();
-        if self.received.len() > IN_MEMORY {
-            self.spill()?;
+        if self.received.len() <= IN_MEMORY {
+            return Ok(());
         }
+        let walk = self.idle().await?;
+        let turn = self.archive.bodies().turn().await;
+        let (archive, common) = (self.archive.clone(), self.common.clone());
+        let received = std::mem::take(&mut self.received);
+        self.walking = Some(spawn_blocking(move || {
+            let _turn = turn;
+            walk.spill(&archive, &common, received)
+        }));
         Ok(())
     }
 
@@ -131,24 +149,28 @@ impl Capture {
     ///
     /// # Errors
     /// As [`Capture::body`].
-    pub fn finish(mut self, sent: &[u8]) -> Result<Captured, StoreError> {
-        self.walk();
-        if self.spool.is_some() {
-            self.spill()?;
+    pub async fn finish(mut self, sent: &[u8]) -> Result<Captured, StoreError> {
+        let mut walk = self.idle().await?;
+        let mut received = self.received;
+        if walk.spool.is_some() {
+            walk = walk.spill(&self.archive, &self.common, received)?;
+            received = Vec::new();
+        } else {
+            walk.go(&mut received);
         }
-        let payload: [u8; 32] = self.payload.finalize().into();
-        let digest = match self.block {
+        let payload: [u8; 32] = walk.payload.finalize().into();
+        let digest = match walk.block {
             None => Digest::Payload(payload),
             Some(block) => Digest::Block(block.finalize().into()),
         };
         let (bytes, sha256) = match self.decoded {
-            None => (self.payload_bytes, hex(&payload)),
+            None => (walk.payload_bytes, hex(&payload)),
             Some((digest, bytes)) => (bytes, hex(&digest.finalize())),
         };
-        let response = match self.spool {
+        let response = match walk.spool {
             None => Response::Memory {
-                bytes: self.received,
-                head: self.head,
+                bytes: received,
+                head: walk.head,
             },
             Some((spool, head)) => Response::File {
                 spooled: spool.end(&self.archive, &self.common, digest)?,
@@ -160,42 +182,58 @@ impl Capture {
             sha256,
             common: self.common,
             digest,
-            payload: (self.payload_bytes > 0).then_some(payload),
+            payload: (walk.payload_bytes > 0).then_some(payload),
             request: http::shown_request(sent),
             response,
         })
     }
 
-    /// Goes along what came since the last time.
-    fn walk(&mut self) {
-        let from = self.walked;
-        if self.head == 0 && self.spool.is_none() {
-            let Some(head) = http::final_head(&self.received) else {
-                return;
-            };
-            self.received.drain(..head.start);
-            self.head = head.len();
-            self.walked = head.len();
+    /// The walk, as soon as no thread has it.
+    async fn idle(&mut self) -> Result<Walk, StoreError> {
+        let lost = || self.archive.bodies().lost();
+        if let Some(walking) = self.walking.take() {
+            return walking.await.map_err(|_| lost())?;
         }
-        while self.walked < self.received.len() {
-            let Some((n, kind)) = self.extent.step(&self.received[self.walked..]) else {
+        self.walk.take().ok_or_else(lost)
+    }
+}
+
+impl Walk {
+    /// Goes along the next bytes; what is not of this answer is taken out.
+    fn go(&mut self, received: &mut Vec<u8>) {
+        let mut at = 0;
+        if self.head == 0
+            && let Some(head) = http::final_head(received)
+        {
+            received.drain(..head.start);
+            self.head = head.len();
+            at = head.len();
+        }
+        while at < received.len() {
+            let Some((n, kind)) = self.extent.step(&received[at..]) else {
                 // What follows is not of this answer.
-                self.received.truncate(self.walked);
+                received.truncate(at);
                 break;
             };
             if kind == Kind::Data {
-                self.payload
-                    .update(&self.received[self.walked..self.walked + n]);
+                self.payload.update(&received[at..at + n]);
                 self.payload_bytes += n as u64;
             }
-            self.walked += n;
+            at += n;
         }
         if let Some(block) = &mut self.block {
-            block.update(&self.received[from..]);
+            block.update(received);
         }
     }
 
-    fn spill(&mut self) -> Result<(), StoreError> {
+    /// The same, and writes them.
+    fn spill(
+        mut self,
+        archive: &Archive,
+        common: &Common,
+        mut received: Vec<u8>,
+    ) -> Result<Walk, StoreError> {
+        self.go(&mut received);
         let (spool, _) = match &mut self.spool {
             Some(spool) => spool,
             none => {
@@ -203,13 +241,11 @@ impl Capture {
                     None => Digest::Payload([0; 32]),
                     Some(_) => Digest::Block([0; 32]),
                 };
-                let spool = Spool::begin(&self.archive, &self.common, digest)?;
-                none.insert((spool, self.received[..self.head].to_vec()))
+                let spool = Spool::begin(archive, common, digest)?;
+                none.insert((spool, received[..self.head].to_vec()))
             }
         };
-        spool.write(&self.archive, &self.received)?;
-        self.received.clear();
-        self.walked = 0;
-        Ok(())
+        spool.write(archive, &received)?;
+        Ok(self)
     }
 }

@@ -53,12 +53,17 @@ impl Bench {
             decoded: false,
             since_sent: Duration::ZERO,
         });
-        for piece in received.chunks(50_000) {
-            capture.incoming().extend_from_slice(piece);
-            capture.body(&[]).unwrap();
-        }
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         let sent = b"GET http://o.test/a HTTP/1.1\r\nproxy-authorization: x\r\n\r\n";
-        capture.finish(sent).unwrap()
+        runtime.block_on(async move {
+            for piece in received.chunks(50_000) {
+                capture.incoming().extend_from_slice(piece);
+                capture.body(&[]).await.unwrap();
+            }
+            capture.finish(sent).await.unwrap()
+        })
     }
 
     /// Archives an answer with this body and records it.
