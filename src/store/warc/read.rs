@@ -18,10 +18,11 @@ const HEAD_MAX: usize = 1 << 20;
 /// it points to no archive.
 pub(in crate::store) fn is_stored(dir: &Path, record: &Record) -> Option<bool> {
     let (offset, length) = (record.offset?, record.length?);
-    let path = segment(dir, record.file.as_deref()?);
-    Some(path.is_some_and(|path| {
-        std::fs::metadata(path).is_ok_and(|meta| meta.len() >= offset.saturating_add(length))
-    }))
+    let file = record.file.as_deref()?;
+    // One look: resume asks this for each entry, and no earlier run has left a segment open.
+    let there = is_inside(file).then(|| std::fs::metadata(dir.join(file)).ok());
+    let size = there.flatten().map_or(0, |meta| meta.len());
+    Some(size > 0 && size >= offset.saturating_add(length))
 }
 
 /// The payload of the record that `record` points to: chunks undone, content coding as it
@@ -41,17 +42,17 @@ pub(in crate::store) fn payload(dir: &Path, record: &Record) -> io::Result<impl 
 
 /// The path of a segment, which may be under way still. `None`: no file of ours.
 fn segment(dir: &Path, file: &str) -> Option<PathBuf> {
-    let inside = Path::new(file)
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)));
-    let path = dir.join(file);
-    if !inside {
-        return None;
-    }
+    let path = is_inside(file).then(|| dir.join(file))?;
     if path.exists() {
         return Some(path);
     }
     Some(dir.join(format!("{file}{OPEN}")))
+}
+
+/// It leads nowhere but into the output directory.
+fn is_inside(file: &str) -> bool {
+    let mut parts = Path::new(file).components();
+    parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// A record: its header, and its block still to be read.

@@ -245,11 +245,12 @@ impl Segments {
         };
         let written = open.file.write_all_at(&self.buffer, open.len);
         if let Err(error) = written.and_then(|()| more(&mut open)) {
-            // Should this fail too, the next run cuts it.
-            let _ = open.file.set_len(open.len);
-            let error = StoreError::io("write", &open.path)(error);
-            self.open = Some(open);
-            return Err(error);
+            let failed = StoreError::io("write", &open.path)(error);
+            // Should this fail too, it stays open for the next run to cut.
+            if open.file.set_len(open.len).is_ok() {
+                self.open = Some(open);
+            }
+            return Err(failed);
         }
         let placed = Placed {
             file: self.archive.0.form.file(open.number),
