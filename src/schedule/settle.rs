@@ -57,6 +57,7 @@ impl Scheduler {
     ) -> Verdict {
         let site = lease.site;
         let ended = self.judge(lease, &work, attempt, now);
+        self.intake.landed(now - ended.span.dispatched);
         self.land(&ended.lease, now);
         self.charge_exit(&ended, &mut work);
         let asked = self.charge_origin(&ended, &work);

@@ -1,4 +1,4 @@
-//! The output directory: bodies, their names, and the journal of what is done.
+//! The output directory: bodies, their names, the journal of what is done, and jobs that wait.
 //!
 //! One run owns a directory, by a lock on `results.jsonl`. Order on success: temporary file,
 //! rename, record; so a record never names a file that is not whole, and what is not
@@ -9,10 +9,11 @@ mod bodies;
 mod error;
 mod journal;
 mod lock;
-mod lookup;
 mod names;
+mod reread;
 mod results_copy;
 mod space;
+mod spill;
 mod temp;
 mod template;
 mod warc;
@@ -27,9 +28,10 @@ use crate::model::Clock;
 pub use bodies::{Bodies, Finished, TempBody};
 pub use error::StoreError;
 pub use journal::{Decision, FailedBefore, Journal, Loaded, Past, Twin};
-pub use lookup::{find_record, open_body};
 pub use names::Names;
+pub use reread::{find_record, open_body};
 pub use results_copy::{CopyError, ResultsCopy};
+pub use spill::{Batch, Spill};
 pub use template::NameTemplate;
 pub use warc::{Archive, Capture, Captured, Facts, Opening, Segments, WarcForm};
 
@@ -61,6 +63,8 @@ pub struct Store {
     pub journal: Journal,
     /// Where exchanges go instead of `bodies`.
     pub warc: Option<Warc>,
+    /// Jobs that wait on disk.
+    pub spill: Spill,
     /// Where `fresh` moved the earlier journal.
     pub backup: Option<PathBuf>,
     dir: PathBuf,
@@ -124,6 +128,7 @@ impl Store {
             warc,
             names: Names::new(options.name_template),
             journal: Journal::open(dir, file, options.failed_before)?,
+            spill: Spill::new(dir.join(".tmp"), options.min_free),
             backup,
             dir: dir.to_owned(),
         })

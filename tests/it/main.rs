@@ -30,6 +30,7 @@ mod interrupts;
 mod invariants;
 mod list_fields;
 mod list_sources;
+mod long_lists;
 mod memory;
 mod names;
 mod proxies;

@@ -3,5 +3,6 @@
 mod ends;
 mod exits;
 mod invariants;
+mod long_lists;
 mod origins;
-mod world;
+pub mod world;
