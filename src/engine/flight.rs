@@ -7,7 +7,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::fetch::{Conn, Exchange, Fetcher, Request, Seat};
+use crate::fetch::{Conn, Exchange, Fetcher, Patience, Request, Seat};
 use crate::model::{Attempt, Codes, Fault, FaultKind, Head, Phase};
 use crate::store::{Archive, Bodies, Captured, Finished, Opening, StoreError, TempBody};
 
@@ -40,20 +40,37 @@ pub(super) enum Body {
     Exchange(Box<Captured>),
 }
 
-/// Makes one attempt through the exit with index `exit`. Boxed at both ends: the state of an
-/// attempt is some 5 KB, and a task moves its future and its output several times.
-pub(super) fn fly(
-    ground: Arc<Ground>,
-    exit: usize,
-    seat: Seat,
-    request: Request,
-) -> Pin<Box<impl Future<Output = Box<Landed>> + Send>> {
-    Box::pin(attempt(ground, exit, seat, request))
+/// What one attempt is made of.
+pub(super) struct Plane {
+    /// Index of the exit.
+    pub(super) exit: usize,
+    pub(super) seat: Seat,
+    pub(super) request: Request,
+    /// By which it hears that its answer is no longer waited for.
+    pub(super) patience: Patience,
 }
 
-async fn attempt(ground: Arc<Ground>, exit: usize, seat: Seat, request: Request) -> Box<Landed> {
+/// Makes one attempt. Boxed at both ends: the state of an attempt is some 5 KB, and a task
+/// moves its future and its output several times.
+pub(super) fn fly(
+    ground: Arc<Ground>,
+    plane: Plane,
+) -> Pin<Box<impl Future<Output = Box<Landed>> + Send>> {
+    Box::pin(attempt(ground, plane))
+}
+
+async fn attempt(ground: Arc<Ground>, plane: Plane) -> Box<Landed> {
+    let Plane {
+        exit,
+        seat,
+        request,
+        patience,
+    } = plane;
     let target = ground.archive.as_ref().map(|_| request.target.to_string());
-    let mut exchange = ground.fetcher.start(exit, seat, request).await;
+    let started = ground
+        .fetcher
+        .start_unless_cut(exit, seat, request, patience);
+    let mut exchange = started.await;
     let mut stored = None;
     if exchange.head().is_some_and(|head| ground.keeps(head)) {
         stored = Some(match (&ground.archive, target) {

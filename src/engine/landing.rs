@@ -35,6 +35,9 @@ impl Engine {
         let Some(flight) = self.flights.remove(&id) else {
             return;
         };
+        if let Some(ticket) = flight.lease.ticket() {
+            self.tickets.remove(&ticket);
+        }
         match landed {
             Some(landed) => self.judge(flight, *landed, now),
             None => self.cut_short(flight, now),
@@ -63,12 +66,20 @@ impl Engine {
             self.stop.ask_once(Ended::Local(error.into()), now);
         }
         if lacks_resources(&attempt) {
+            if self.resume_at == Time::ZERO {
+                tracing::warn!(
+                    "this machine has no file or port to spare: less is in flight until it has"
+                );
+            }
             self.resume_at = now + BREATHER;
             self.conns.close_all();
         }
         let verdict = self
             .scheduler
             .finish(flight.lease, flight.work, &attempt, now);
+        if let Some(metrics) = &self.metrics {
+            metrics.attempt(&attempt);
+        }
         self.tally.attempt(&Tried {
             exit: flight.exit,
             origin: &origin,

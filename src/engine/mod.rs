@@ -8,11 +8,13 @@
 //! Invariant: every lease that [`Scheduler::next`] hands out comes back through
 //! [`Scheduler::finish`] or [`Scheduler::abandon`], also when its task is cancelled or panics.
 
+mod cuts;
 mod flight;
 mod intake;
 mod landing;
 mod records;
 mod signals;
+mod standing;
 mod stop;
 mod winding_up;
 
@@ -24,16 +26,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::task::{Id, JoinSet};
 use tokio::time::{Sleep, sleep_until};
 
-use crate::fetch::{Conns, Fetcher, Request};
+use crate::fetch::{Conns, Fetcher, Request, cut};
 use crate::input::Urls;
 use crate::model::{Clock, Codes, Exit, Time};
-use crate::report::{Progress, Summary, Tally};
-use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Work};
+use crate::report::{Metrics, Progress, Summary, Tally};
+use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Ticket, Work};
 use crate::store::{ResultsCopy, Store};
-use flight::{Ground, Landed};
+use cuts::Head;
+use flight::{Ground, Landed, Plane};
 use stop::Stop;
 
-pub use signals::Signals;
+pub use signals::{Signals, StatusRequests};
 pub use stop::Ended;
 
 /// Time between two looks at idle sockets and progress.
@@ -69,8 +72,12 @@ pub struct Plan {
     pub max_time: Option<Duration>,
     /// Where to show how it goes.
     pub progress: Progress,
+    /// Who wants figures while it goes.
+    pub metrics: Option<Metrics>,
     /// What may end it early.
     pub signals: Signals,
+    /// Who asks how it stands.
+    pub status: StatusRequests,
 }
 
 /// How a run ended.
@@ -109,6 +116,8 @@ struct Engine {
     tasks: JoinSet<Box<Landed>>,
     /// What each task holds; a task that dies returns nothing itself.
     flights: HashMap<Id, Flight, foldhash::fast::RandomState>,
+    /// Of them, those that the scheduler may ask to be cut.
+    tickets: HashMap<Ticket, Id, foldhash::fast::RandomState>,
     urls: Urls,
     list: String,
     /// The list has been read to its end.
@@ -119,7 +128,11 @@ struct Engine {
     copy: Option<ResultsCopy>,
     tally: Tally,
     progress: Progress,
+    metrics: Option<Metrics>,
     signals: Signals,
+    status: StatusRequests,
+    /// Requests that all exits may carry at a time.
+    slots: u32,
     /// The last instant that a record was stamped with, in milliseconds, and how it is written.
     stamp: (i64, String),
     max_time: Option<Time>,
@@ -134,6 +147,7 @@ struct Flight {
     lease: Lease,
     work: Box<Work>,
     exit: usize,
+    head: Head,
 }
 
 impl Engine {
@@ -145,6 +159,7 @@ impl Engine {
             tally: Tally::new(&plan.exits),
             exits: plan.exits,
             groups: plan.groups,
+            slots: plan.scheduler.slots(),
             scheduler: plan.scheduler,
             conns: plan.conns,
             ground: Arc::new(Ground {
@@ -156,6 +171,7 @@ impl Engine {
             }),
             tasks: JoinSet::new(),
             flights: HashMap::default(),
+            tickets: HashMap::default(),
             urls: plan.urls,
             list: plan.list,
             list_read: false,
@@ -163,7 +179,9 @@ impl Engine {
             store: plan.store,
             copy: plan.copy,
             progress: plan.progress,
+            metrics: plan.metrics,
             signals: plan.signals,
+            status: plan.status,
             max_time: plan.max_time.map(|span| started + span),
             stamp: (i64::MIN, String::new()),
             stop: Stop::default(),
@@ -185,6 +203,7 @@ impl Engine {
             let reads = self.reads();
             tokio::select! {
                 ended = self.signals.next() => self.end_early(ended),
+                () = self.status.next() => self.answer_status(),
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.land(ended);
                     while let Some(ended) = self.tasks.try_join_next_with_id() {
@@ -215,6 +234,8 @@ impl Engine {
             match self.scheduler.next(now) {
                 Next::Start(start) => self.start(start, now),
                 Next::GiveUp(work, failure) => self.fail(&work, failure),
+                Next::Cut(ticket) => self.cut(ticket, now),
+                Next::LastCall => self.last_call(now),
                 Next::Refill(refill) => self.refill(refill),
                 Next::At(time) => break Some(time),
                 Next::Idle => break None,
@@ -242,9 +263,27 @@ impl Engine {
             body: work.body().cloned(),
             left_origin: work.left_origin(),
         };
-        let task = flight::fly(Arc::clone(&self.ground), exit, seat, request);
-        let id = self.tasks.spawn(task).id();
-        self.flights.insert(id, Flight { lease, work, exit });
+        let (cut, patience) = cut();
+        let plane = Plane {
+            exit,
+            seat,
+            request,
+            patience,
+        };
+        let id = self
+            .tasks
+            .spawn(flight::fly(Arc::clone(&self.ground), plane))
+            .id();
+        if let Some(ticket) = lease.ticket() {
+            self.tickets.insert(ticket, id);
+        }
+        let flight = Flight {
+            lease,
+            work,
+            exit,
+            head: Head::Awaited(cut),
+        };
+        self.flights.insert(id, flight);
     }
 
     fn tell(&mut self, note: &Note) {
@@ -257,7 +296,9 @@ impl Engine {
                 self.tally.pause(origin, *wait);
                 tracing::info!("{note}");
             }
-            Note::Exit { .. } | Note::PanicOver => tracing::info!("{note}"),
+            Note::Exit { .. } | Note::TriesSpent { .. } | Note::PanicOver => {
+                tracing::info!("{note}");
+            }
             Note::OriginDead { .. } | Note::Panic | Note::NoExit => tracing::warn!("{note}"),
         }
     }
@@ -328,6 +369,6 @@ impl Engine {
         }
         self.next_tick = now + TICK;
         self.conns.expire(now);
-        self.progress.update(&self.snapshot(now));
+        self.show(now);
     }
 }

@@ -1,4 +1,4 @@
-//! The limits of an attempt, as one timer.
+//! The limits of an attempt, as one timer; and the word from outside that cuts it short.
 //!
 //! Two instants count: when the running phase has had its time, and when the whole attempt
 //! has. The clock decides whether one has passed; the timer only wakes us. So a peer that
@@ -17,6 +17,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::model::{Clock, Fault, FaultKind, Phase, Time};
 
+use super::cut::Patience;
+
 /// Which limit passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passed {
@@ -24,6 +26,8 @@ pub(super) enum Passed {
     Phase(Duration),
     /// That of the whole attempt.
     Attempt(Duration),
+    /// None: it was cut from outside.
+    Patience,
 }
 
 impl Passed {
@@ -34,6 +38,10 @@ impl Passed {
             Passed::Attempt(limit) => (
                 FaultKind::Deadline,
                 format!("{missing}: the attempt's {limit:?} are over"),
+            ),
+            Passed::Patience => (
+                FaultKind::Timeout,
+                format!("{missing}, and it is not waited for any longer"),
             ),
         };
         Fault {
@@ -52,6 +60,7 @@ pub(super) struct Alarm {
     sleep: Pin<Box<Sleep>>,
     /// When `sleep` rings; [`Time::NEVER`] once it has rung.
     set_for: Time,
+    patience: Patience,
 }
 
 impl Alarm {
@@ -64,7 +73,18 @@ impl Alarm {
             phase: (Time::NEVER, Duration::MAX),
             sleep: Box::pin(sleep_until(Instant::from_std(clock.instant(end)))),
             set_for: end,
+            patience: Patience::default(),
         }
+    }
+
+    /// The same, and `patience` may be lost before the head is complete.
+    pub(super) fn with(self, patience: Patience) -> Alarm {
+        Alarm { patience, ..self }
+    }
+
+    /// The head is complete: nobody cuts the attempt any more.
+    pub(super) fn head_came(&mut self) {
+        self.patience.keep();
     }
 
     /// The present.
@@ -87,8 +107,11 @@ impl Alarm {
         self.phase.0 - self.now()
     }
 
-    /// The limit that has passed, if one has. Looks at the clock alone.
+    /// The limit that has passed, if one has. Looks at the clock, not at the timer.
     pub(super) fn passed(&self) -> Option<Passed> {
+        if self.patience.is_lost() {
+            return Some(Passed::Patience);
+        }
         let now = self.now();
         if now >= self.attempt.0 {
             Some(Passed::Attempt(self.attempt.1))
@@ -101,6 +124,9 @@ impl Alarm {
 
     /// Ready once a limit has passed; to be polled after the work itself was pending.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Passed> {
+        if self.patience.poll(cx).is_ready() {
+            return Poll::Ready(Passed::Patience);
+        }
         loop {
             if let Some(passed) = self.passed() {
                 return Poll::Ready(passed);
@@ -143,6 +169,7 @@ impl Alarm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fetch::cut::{Reached, cut};
     use crate::fetch::testing::clock;
 
     #[tokio::test]
@@ -180,6 +207,37 @@ mod tests {
         alarm.allow(later);
         let never = std::future::pending::<()>();
         assert_eq!(alarm.bound(never).await, Err(Passed::Phase(later)));
+    }
+
+    #[tokio::test]
+    async fn a_cut_ends_the_wait_for_the_head_and_every_later_one() {
+        let long = Duration::from_secs(600);
+        let (say, patience) = cut();
+        let mut alarm = Alarm::new(clock(), long).with(patience);
+        assert_eq!(say.say(), Reached::Nothing);
+        let never = std::future::pending::<()>();
+        assert_eq!(alarm.bound(never).await, Err(Passed::Patience));
+        assert_eq!(alarm.passed(), Some(Passed::Patience));
+    }
+
+    #[tokio::test]
+    async fn an_attempt_whose_head_is_there_is_not_cut() {
+        let (say, patience) = cut();
+        let mut alarm = Alarm::new(clock(), Duration::from_secs(600)).with(patience);
+        alarm.head_came();
+        assert_eq!(say.say(), Reached::Head);
+        assert_eq!(alarm.passed(), None);
+    }
+
+    #[tokio::test]
+    async fn nobody_left_who_could_cut_is_no_cut() {
+        let (say, patience) = cut();
+        let mut alarm = Alarm::new(clock(), Duration::from_secs(600)).with(patience);
+        drop(say);
+        let limit = Duration::from_millis(5);
+        alarm.allow(limit);
+        let never = std::future::pending::<()>();
+        assert_eq!(alarm.bound(never).await, Err(Passed::Phase(limit)));
     }
 
     #[tokio::test]

@@ -18,11 +18,13 @@
 mod alarm;
 mod conn;
 mod conns;
+mod cut;
 mod decode;
 mod dial;
 mod exchange;
 mod fault;
 mod framing;
+mod gauges;
 mod handshake;
 mod path;
 mod request;
@@ -46,17 +48,19 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue};
 
-use crate::model::{Attempt, Clock, Exit};
+use crate::model::{Attempt, Clock, Exit, PhaseCounts};
 
 use alarm::Alarm;
 use dial::{Address, Addresses};
 use exchange::Terms;
+use gauges::{Gauges, Mark};
 use path::{Path, Running};
 use request::{Outgoing, Templates};
 use tls::{Sessions, Tls};
 
 pub use conn::Conn;
 pub use conns::{ConnRule, Conns, Seat};
+pub use cut::{Cut, Patience, Reached, cut};
 pub use decode::{Decoder, Piece};
 pub use exchange::Exchange;
 pub use request::Request;
@@ -131,6 +135,7 @@ struct Inner {
     exits: Arc<[Exit]>,
     vias: Box<[Via]>,
     clock: Clock,
+    gauges: Arc<Gauges>,
 }
 
 /// What is kept for one exit.
@@ -173,7 +178,18 @@ impl Fetcher {
             exits,
             vias,
             clock,
+            gauges: Arc::default(),
         })))
+    }
+
+    /// What the attempts under way are at.
+    pub fn under_way(&self) -> PhaseCounts {
+        self.0.gauges.under_way()
+    }
+
+    /// Body bytes received so far, as on the wire, unfinished bodies included.
+    pub fn received(&self) -> u64 {
+        self.0.gauges.received()
     }
 
     /// One attempt through the exit with index `exit`, up to the head of the answer.
@@ -181,6 +197,21 @@ impl Fetcher {
     /// # Panics
     /// If there is no such exit.
     pub async fn start(&self, exit: usize, seat: Seat, request: Request) -> Exchange {
+        self.start_unless_cut(exit, seat, request, Patience::default())
+            .await
+    }
+
+    /// As [`Fetcher::start`], as long as the other end of `patience` does not cut it.
+    ///
+    /// # Panics
+    /// If there is no such exit.
+    pub async fn start_unless_cut(
+        &self,
+        exit: usize,
+        seat: Seat,
+        request: Request,
+        patience: Patience,
+    ) -> Exchange {
         let inner = &*self.0;
         let path = Path {
             inner,
@@ -201,7 +232,8 @@ impl Fetcher {
                 route: outgoing.route,
                 ..Attempt::default()
             },
-            alarm: Alarm::new(inner.clock, inner.limits.total),
+            alarm: Alarm::new(inner.clock, inner.limits.total).with(patience),
+            mark: Mark::new(&inner.gauges),
         };
         let built = match path.build(&outgoing) {
             Ok(built) => built,

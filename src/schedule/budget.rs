@@ -134,6 +134,17 @@ impl Budget {
         self.tat.max(self.paused_until).max(settled)
     }
 
+    /// How long until the last of `jobs` that wait may start, if nothing changes.
+    pub fn drained_in(&self, jobs: usize, now: Time) -> Duration {
+        let spacing = self.spacing();
+        let others = u32::try_from(jobs.saturating_sub(1)).unwrap_or(u32::MAX);
+        let tolerance = self.interval.unwrap_or_default();
+        let tolerance = tolerance.saturating_mul(self.burst - 1);
+        let first = self.tat.max(now).max(self.paused_until);
+        let last = (first + spacing.saturating_mul(others)).back(tolerance);
+        last.max(self.paused_until) - now
+    }
+
     /// Takes one request out. The caller has seen that `ready_at` has come.
     pub fn dispatch(&mut self, now: Time) -> Charge {
         let before = self.tat;

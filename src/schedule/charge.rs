@@ -4,6 +4,8 @@
 //! origin's budget, breaker and witnesses. Leaves to `blame` and `split` whose fault it was, to
 //! `fleet`, `breaker` and `budget` what follows, and to `settle` the job.
 
+use std::time::Duration;
+
 use crate::model::{Attempt, Blame, Route, Time};
 
 use super::Scheduler;
@@ -104,6 +106,11 @@ impl Scheduler {
         {
             self.exits
                 .answered_after(exit, &mut site.latency, first_byte);
+            let phases = &attempt.phases;
+            let before = [phases.dial, phases.handshake, phases.tls];
+            let took = before.into_iter().flatten().sum::<Duration>() + first_byte;
+            site.slowest.add(took);
+            self.exits.head_after(took);
         }
     }
 

@@ -1,7 +1,8 @@
 //! What starts now: the step in which budget and lease are taken together.
 //!
 //! Owns: `next`. The origin whose turn it is meets the free exits; a job and an exit leave as
-//! one [`Start`], or the origin steps aside. Leaves to others: whose turn it is (`frontier`),
+//! one [`Start`], or the origin steps aside. An idle exit is also what an attempt that waits for
+//! an answer in vain is cut for. Leaves to others: whose turn it is (`frontier`),
 //! which exit is best (`pool`), what the end will mean (`settle`).
 //!
 //! Each round of the loop starts a job, asks for jobs from disk, or moves one origin out of the ready lists, and origins
@@ -16,7 +17,9 @@ use crate::model::Time;
 
 use super::Scheduler;
 use super::exits::Exits;
+use super::first_answer::{Waiting, patience};
 use super::frontier::SiteIx;
+use super::health::Proven;
 use super::pair::Pairs;
 use super::panic_mode::Gate;
 use super::site::Closed;
@@ -39,25 +42,44 @@ impl Scheduler {
     pub fn next(&mut self, now: Time) -> Next {
         self.exits.wake(now);
         self.frontier.wake(now);
-        if !self.over && self.frontier.jobs() > 0 && self.exits.is_over(now) {
-            self.end(now);
+        self.exits.note_usable(now);
+        if let Some(last_call) = self.end(now) {
+            return last_call;
         }
         if let Some(given_up) = self.give_up(now) {
             return given_up;
         }
         if self.frontier.jobs() == 0 || self.in_flight() >= self.rules.max_in_flight {
             self.intake.busy();
-            return Next::Idle;
+            return self.cut(now).unwrap_or_else(|| self.wait_for_room());
         }
         match self.exits.gate(now) {
-            Gate::Open | Gate::Probe => self.start(now).unwrap_or_else(|| self.wait(now)),
+            Gate::Open | Gate::Probe => self
+                .start(now)
+                .or_else(|| self.cut(now))
+                .unwrap_or_else(|| self.wait(now)),
             Gate::Shut(until) => self.until(Some(until)),
             Gate::Probing => self.until(None),
         }
     }
 
-    /// No exit is left: every job is given up from now on.
-    fn end(&mut self, now: Time) {
+    /// Whether no exit is left. Then those under way are asked for a sign of life, and without
+    /// one every job is given up from now on.
+    fn end(&mut self, now: Time) -> Option<Next> {
+        let over = self.frontier.jobs() > 0 && self.exits.is_over(now);
+        if self.over || !over {
+            self.called = false;
+            return None;
+        }
+        if self.in_flight() > 0 && !self.called {
+            self.called = true;
+            return Some(Next::LastCall);
+        }
+        self.give_all_up(now);
+        None
+    }
+
+    fn give_all_up(&mut self, now: Time) {
         self.over = true;
         self.exits.note(Note::NoExit);
         for site in self.frontier.all() {
@@ -151,6 +173,14 @@ impl Scheduler {
         site.warm.remove(exit);
         self.frontier.taken(index, &work, now);
         self.exits.lease(exit, now);
+        let stranger = self.exits.proven(exit) == Proven::Nothing;
+        let ticket = (stranger && work.method().is_idempotent()).then(|| {
+            self.firsts.started(Waiting {
+                exit,
+                site: index,
+                dispatched: now,
+            })
+        });
         Start {
             lease: Lease {
                 exit,
@@ -158,10 +188,54 @@ impl Scheduler {
                 charge,
                 trial,
                 dispatched: now,
+                ticket,
             },
             exit,
             work,
         }
+    }
+
+    /// An attempt that has waited too long for its exit's first answer, while an exit that
+    /// has answered stands idle.
+    fn cut(&mut self, now: Time) -> Option<Next> {
+        while self.exits.pool.has_free()
+            && let Some((ticket, waiting)) = self.firsts.due(now)
+        {
+            if self.exits.proven(waiting.exit) > Proven::Nothing {
+                self.firsts.forget(ticket);
+                continue;
+            }
+            let due = self
+                .patience(&waiting)
+                .map(|span| waiting.dispatched + span);
+            match due {
+                Some(due) if due > now => self.firsts.look_at(ticket, due),
+                Some(_) if self.has_better(&waiting, now) => {
+                    self.firsts.cut(ticket);
+                    return Some(Next::Cut(ticket));
+                }
+                Some(_) | None => self.firsts.look_at(ticket, waiting.later(now)),
+            }
+        }
+        None
+    }
+
+    /// How long the attempt may wait, by how long answers take of the same origin, or of any.
+    fn patience(&self, waiting: &Waiting) -> Option<Duration> {
+        let own = self.frontier.site(waiting.site).slowest;
+        let usual = own.get().map(|_| own).or_else(|| self.exits.slowest())?;
+        patience(usual, self.exits.cuts(waiting.exit).times())
+    }
+
+    /// Whether another exit that has answered before is free for the same job.
+    fn has_better(&mut self, waiting: &Waiting, now: Time) -> bool {
+        let pairs = &self.frontier.site(waiting.site).pairs;
+        let exits = &self.exits;
+        let better = |exit: ExitIx| {
+            exits.proven(exit) > Proven::Nothing && !pairs.is_held(exit.number(), now)
+        };
+        let any = std::iter::empty();
+        exits.pool.pick(&mut self.rng, better, any).is_some()
     }
 
     /// Lets origins that stepped aside take part again, one for each slot that became free.
@@ -198,14 +272,21 @@ impl Scheduler {
             .any(|work| choice.pick(work, &mut self.rng).is_some())
     }
 
+    /// As many are under way as may be: only the end of one makes room, or a cut.
+    fn wait_for_room(&mut self) -> Next {
+        let look = self.firsts.next_look();
+        self.until(look.filter(|_| self.exits.pool.has_free()))
+    }
+
     /// Nothing can start. With a free exit the next origin's instant counts; without one only
     /// an exit's, or the end of an attempt.
     fn wait(&mut self, now: Time) -> Next {
         debug_assert!(self.frontier.next_wake().is_none_or(|at| at > now));
         let free = self.exits.pool.has_free();
         let origin = self.frontier.next_wake().filter(|_| free);
-        let wanted = !free || self.frontier.misfits() > 0;
+        let wanted = self.frontier.jobs() > 0 && (!free || self.frontier.misfits() > 0);
         let exit = self.exits.next_change().filter(|_| wanted);
+        let look = self.firsts.next_look().filter(|_| free);
         let more = match free {
             true => self.intake.idle(self.frontier.origins(), now),
             false => {
@@ -213,12 +294,13 @@ impl Scheduler {
                 None
             }
         };
-        self.until([origin, exit, more].into_iter().flatten().min())
+        self.until([origin, exit, look, more].into_iter().flatten().min())
     }
 
     /// At this instant, or earlier if the run ends for want of exits before.
     fn until(&self, at: Option<Time>) -> Next {
-        let over = self.exits.over_at().filter(|_| !self.over);
+        let ends = !self.over && self.frontier.jobs() > 0;
+        let over = self.exits.over_at().filter(|_| ends);
         match [at, over].into_iter().flatten().min() {
             Some(at) => Next::At(at),
             None => Next::Idle,

@@ -17,9 +17,10 @@ use crate::model::Time;
 
 use super::alarms::Alarms;
 use super::distinct::Distinct;
-use super::fleet::{Fleet, Unclear};
+use super::first_answer::Cuts;
+use super::fleet::{Fleet, Slots, Unclear};
 use super::health::{Change, Proven, Reason, Span, State, Throttled};
-use super::latency::{Median, slowness};
+use super::latency::{Median, Slowest, slowness};
 use super::panic_mode::Gate;
 use super::pool::Pool;
 use super::settings::Seat;
@@ -43,6 +44,7 @@ pub(super) struct Row {
     pub(super) last_error: Option<Box<str>>,
     refused_origins: Distinct<REFUSED_ORIGINS>,
     latency: Median,
+    cuts: Cuts,
 }
 
 /// See the module's text.
@@ -54,6 +56,8 @@ pub(super) struct Exits {
     alarms: Alarms,
     logins_worked: Vec<bool>,
     latency: Median,
+    /// Of all origins.
+    slowest: Slowest,
     /// Free slots that turned up since [`Exits::take_freed`].
     freed: u32,
     notes: Vec<Note>,
@@ -74,6 +78,7 @@ impl Exits {
             last_error: None,
             refused_origins: Distinct::default(),
             latency: Median::ZERO,
+            cuts: Cuts::default(),
         };
         let mut exits = Exits {
             pool: Pool::new(groups, seats.iter().map(|seat| seat.group)),
@@ -82,6 +87,7 @@ impl Exits {
             alarms: Alarms::default(),
             logins_worked: vec![false; seats.len()],
             latency: Median::default(),
+            slowest: Slowest::default(),
             freed: 0,
             notes: Vec::new(),
         };
@@ -105,8 +111,24 @@ impl Exits {
     }
 
     /// Whether the pool as a whole may give out leases.
-    pub(super) fn gate(&mut self, now: Time) -> Gate {
+    pub(super) fn gate(&self, now: Time) -> Gate {
         self.fleet.gate(now)
+    }
+
+    /// Notes whether an exit is usable at this moment.
+    pub(super) fn note_usable(&mut self, now: Time) {
+        let slots = if self.pool.has_free() {
+            Slots::Free
+        } else {
+            Slots::Taken
+        };
+        self.fleet.has_slots(slots, now);
+    }
+
+    /// The head of an answer came through the exit.
+    pub(super) fn heard(&mut self, exit: ExitIx, now: Time) {
+        self.fleet.heard(exit.number(), now);
+        self.sync(exit, now);
     }
 
     /// Takes a slot of an exit that the pool named.
@@ -188,6 +210,16 @@ impl Exits {
         self.sync(exit, now);
     }
 
+    /// How often attempts through the exit were cut.
+    pub(super) fn cuts(&self, exit: ExitIx) -> Cuts {
+        self.rows[exit.index()].cuts
+    }
+
+    /// An attempt through the exit was cut.
+    pub(super) fn was_cut(&mut self, exit: ExitIx, span: Span) {
+        self.rows[exit.index()].cuts.add(span);
+    }
+
     /// The counters of one exit.
     pub(super) fn row_mut(&mut self, exit: ExitIx) -> &mut Row {
         &mut self.rows[exit.index()]
@@ -227,9 +259,24 @@ impl Exits {
         self.pool.set_slowness(exit, slowness);
     }
 
+    /// Learns how long an answer took in all, from the dial to its head.
+    pub(super) fn head_after(&mut self, took: Duration) {
+        self.slowest.add(took);
+    }
+
+    /// How long answers took of late, where enough came to speak for any origin.
+    pub(super) fn slowest(&self) -> Option<Slowest> {
+        Some(self.slowest).filter(|slowest| slowest.speaks_for_others())
+    }
+
     /// Exits that are not evicted.
     pub(super) fn left(&self) -> u32 {
         self.fleet.left()
+    }
+
+    /// How many exits are in each state.
+    pub(super) fn by_state(&self) -> [(State, u32); 5] {
+        self.fleet.by_state()
     }
 
     /// Exits that are in use: neither resting after an ejection nor evicted.
@@ -330,6 +377,11 @@ impl Exits {
     /// Panics if the pool and the health of an exit disagree. For tests; O(fleet).
     pub(super) fn check(&self, now: Time) {
         self.pool.check();
+        for (state, count) in self.by_state() {
+            let in_it = |index: &u32| self.fleet.health(*index).state() == state;
+            let counted = (0..self.pool.len()).filter(in_it).count();
+            assert_eq!(count as usize, counted, "exits that are {}", state.as_str());
+        }
         for index in 0..self.pool.len() {
             let exit = ExitIx::new(index);
             assert!(self.pool.peak(exit) <= self.rows[exit.index()].ceiling);

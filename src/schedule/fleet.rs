@@ -4,7 +4,8 @@
 //! keeps them in step: a good answer through one exit ends a panic and gives all of them hope.
 //! Leaves to `blame` and `split` what is charged, and to the pool of exits who is picked.
 //!
-//! The scheduler asks [`Fleet::gate`] before each pick and calls [`Fleet::started`] after it, tells
+//! The scheduler tells [`Fleet::has_slots`], asks [`Fleet::gate`] before each pick and calls
+//! [`Fleet::started`] after it, tells
 //! each end with one of `good`, `fault`, `congested`, `neutral` or `evict`, and calls
 //! [`Fleet::wake`] when an exit's [`Fleet::changes_at`] has come. After each of these it reads the
 //! exit's `cap` and `usable_at` anew.
@@ -36,12 +37,30 @@ pub struct Fleet {
     unfit: u32,
     /// Exits in no rest: healthy, limited or on probation.
     up: u32,
+    /// Exits by state, in the order of [`State::ALL`].
+    by_state: [u32; State::ALL.len()],
+    /// Of those in no rest: the ones that gave a good answer in this run, and the ones of which
+    /// nothing is known yet, neither good nor bad.
+    known: u32,
+    fresh: u32,
+    slots: Slots,
+}
+
+/// Whether an exit can take one more attempt at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// At least one can.
+    Free,
+    /// All carry what they may, rest, or are evicted.
+    Taken,
 }
 
 #[derive(Debug)]
 struct Member {
     health: Health,
     failed: Failed,
+    /// It carried a fault that was mostly its own.
+    failed_once: bool,
     /// When statistics last took it out of use.
     out_at: Option<Time>,
 }
@@ -68,6 +87,7 @@ impl Fleet {
         let member = |ceiling| Member {
             health: Health::new(ceiling),
             failed: Failed::default(),
+            failed_once: false,
             out_at: None,
         };
         let exits: Vec<Member> = ceilings.into_iter().map(member).collect();
@@ -81,6 +101,10 @@ impl Fleet {
             out: 0,
             unfit: 0,
             up: count,
+            by_state: [count, 0, 0, 0, 0],
+            known: 0,
+            fresh: count,
+            slots: Slots::Free,
         }
     }
 
@@ -114,10 +138,29 @@ impl Fleet {
         self.up
     }
 
+    /// How many exits are in each state.
+    pub fn by_state(&self) -> [(State, u32); State::ALL.len()] {
+        State::ALL.map(|state| (state, self.by_state[state as usize]))
+    }
+
     /// Whether a lease may be given out now.
-    pub fn gate(&mut self, now: Time) -> Gate {
-        self.note_usable(now);
+    pub fn gate(&self, now: Time) -> Gate {
         self.panic.gate(self.left(), now)
+    }
+
+    /// To be told before each look at [`Fleet::is_over`] and [`Fleet::over_at`].
+    pub fn has_slots(&mut self, slots: Slots, now: Time) {
+        self.slots = slots;
+        self.note_usable(now);
+    }
+
+    /// The head of an answer came through the exit; its body may take long.
+    pub fn heard(&mut self, exit: u32, now: Time) {
+        self.hope.good(now);
+        self.change(exit, now, |health| {
+            health.proves(Proven::Answers);
+            Change::None
+        });
     }
 
     /// Whether the pool is in panic.
@@ -143,10 +186,11 @@ impl Fleet {
         let p0 = self.rate.p0();
         let health = &mut self.exits[fault.exit as usize].health;
         health.unclear_at(fault.origin);
-        let evidence = if fault.answered_elsewhere || health.fails_everywhere() {
-            Evidence::AgainstExit
-        } else if fault.mute && health.proven() == Proven::Nothing {
+        let stranger = fault.mute && health.proven() == Proven::Nothing;
+        let evidence = if stranger && !fault.answered_elsewhere {
             Evidence::NeverWorked
+        } else if fault.answered_elsewhere || health.fails_everywhere() {
+            Evidence::AgainstExit
         } else {
             Evidence::None
         };
@@ -186,10 +230,8 @@ impl Fleet {
     /// A fault of which the exit carries `share`.
     pub fn fault(&mut self, exit: u32, share: Share, span: Span, rng: &mut impl Rng) -> Change {
         self.rate.record(share.exit);
-        let probe = self.is_probe(exit, span);
-        if probe && share.is_mostly_exit() {
-            self.hope
-                .probe_failed(&mut self.exits[exit as usize].failed);
+        if share.is_mostly_exit() {
+            self.lose_hope(exit, share, span);
         }
         let charge = Charge {
             share,
@@ -216,6 +258,25 @@ impl Fleet {
             Change::Spared if before == Reason::Spared => Change::None,
             other => other,
         }
+    }
+
+    /// A fault that is mostly the exit's own. One that may be an origin's, since the exit said that
+    /// it cannot reach it, is no sign of a dead exit: all sites of a stale list are like that.
+    fn lose_hope(&mut self, exit: u32, share: Share, span: Span) {
+        let probe = self.is_probe(exit, span);
+        let member = &mut self.exits[exit as usize];
+        if probe {
+            self.hope.probe_failed(&mut member.failed);
+        }
+        if share.tells_of_origin() {
+            return;
+        }
+        if member.health.proven() == Proven::Nothing {
+            self.hope.stranger_failed(&mut member.failed, span);
+        }
+        let before = Standing::of(member);
+        member.failed_once = true;
+        self.moved(before, Standing::of(&self.exits[exit as usize]));
     }
 
     /// The exit refused with this many in flight, itself included.
@@ -290,25 +351,38 @@ impl Fleet {
         event: impl FnOnce(&mut Health) -> Change,
     ) -> Change {
         let member = &mut self.exits[exit as usize];
-        let before = Standing::of(&member.health);
+        let (before, was) = (Standing::of(member), member.health.state());
         let change = event(&mut member.health);
-        let after = Standing::of(&member.health);
+        let (after, is) = (Standing::of(member), member.health.state());
+        self.by_state[was as usize] -= 1;
+        self.by_state[is as usize] += 1;
         if change == Change::Evicted {
             self.hope.evicted(&mut member.failed);
         }
-        self.up = self.up + after.up - before.up;
-        self.out = self.out + after.out - before.out;
-        self.unfit = self.unfit + after.unfit - before.unfit;
+        self.moved(before, after);
         self.note_usable(now);
         change
     }
 
+    fn moved(&mut self, before: Standing, after: Standing) {
+        self.up = self.up + after.up - before.up;
+        self.known = self.known + after.known - before.known;
+        self.fresh = self.fresh + after.fresh - before.fresh;
+        self.out = self.out + after.out - before.out;
+        self.unfit = self.unfit + after.unfit - before.unfit;
+    }
+
+    /// An exit that has answered before is usable as long as it does not rest after an ejection.
+    /// Of one that never did, a free slot is a chance, and so are the attempts that it carries:
+    /// until it has failed, or most of the pool has.
     fn note_usable(&mut self, now: Time) {
-        let shut = matches!(self.panic.gate(self.left(), now), Gate::Shut(_));
-        let usable = if self.up == 0 || shut {
-            Usable::None
-        } else {
-            Usable::Some
+        let gate = self.gate(now);
+        let chance = matches!(gate, Gate::Open | Gate::Probe) && self.slots == Slots::Free;
+        let trusted = self.known > 0 || self.fresh > 0 && !self.hope.most_failed();
+        let usable = match gate {
+            Gate::Shut(_) => Usable::None,
+            Gate::Open | Gate::Probe | Gate::Probing if chance || trusted => Usable::Some,
+            Gate::Open | Gate::Probe | Gate::Probing => Usable::None,
         };
         self.hope.usable(usable, now);
     }
@@ -318,12 +392,15 @@ impl Fleet {
 #[derive(Clone, Copy)]
 struct Standing {
     up: u32,
+    known: u32,
+    fresh: u32,
     out: u32,
     unfit: u32,
 }
 
 impl Standing {
-    fn of(health: &Health) -> Standing {
+    fn of(member: &Member) -> Standing {
+        let health = &member.health;
         let (up, out, unfit) = match (health.state(), health.reason()) {
             (State::Healthy | State::Limited, _) => (1, 0, 0),
             // Not yet shown to work: it still counts as taken out.
@@ -332,7 +409,18 @@ impl Standing {
             (State::Evicted, Reason::NeverRecovered) => (0, 1, 0),
             (State::Evicted, _) => (0, 0, 1),
         };
-        Standing { up, out, unfit }
+        let (known, fresh) = match (health.proven(), member.failed_once) {
+            (Proven::Nothing, false) => (0, up),
+            (Proven::Nothing, true) => (0, 0),
+            (Proven::Answers | Proven::Tls, _) => (up, 0),
+        };
+        Standing {
+            up,
+            known,
+            fresh,
+            out,
+            unfit,
+        }
     }
 }
 

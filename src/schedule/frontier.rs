@@ -24,7 +24,7 @@ use super::work::Work;
 
 /// Index of an origin. Its slot is used again once the origin is forgotten, which never
 /// happens while a job waits or an attempt is in flight there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct SiteIx(u32);
 
 impl SiteIx {

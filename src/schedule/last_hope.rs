@@ -1,9 +1,12 @@
 //! The end: when no exit is left to hope for (ALGORITHMS section 5, "The end").
 //!
-//! Owns the two ways a run ends for want of exits: each one is evicted or has failed its last
-//! three probes with no good answer from any exit since; or no exit was usable for
-//! `--no-exit-timeout`. Leaves to the scheduler to give up the jobs. All questions are O(1):
-//! a good answer does not touch 100,000 counters but starts a new generation of them.
+//! Owns the two ways a run ends for want of exits: each one is evicted or past hope, with no
+//! good answer from any exit since; or no exit was usable for `--no-exit-timeout`. Past hope is
+//! an exit that has failed its last three probes, and one that never gave a good answer and has
+//! failed for half a minute, which is about as long as the rests before three probes are: an
+//! exit that hangs would take many times its time limits to get there. Leaves to the scheduler to
+//! give up the jobs. All questions are O(1): a good answer does not touch 100,000 counters but
+//! starts a new generation of them.
 //!
 //! Time without a usable exit adds up until a good answer comes. The moments in which an exit
 //! is being probed interrupt it but do not set it back, else a pool that only ever probes would go on
@@ -13,15 +16,26 @@ use std::time::Duration;
 
 use crate::model::Time;
 
+use super::health::Span;
+
 /// An exit that rests for the first time is not dead; after this many failed probes it is.
 const PROBES: u8 = 3;
+/// One that never gave a good answer is also after this many faults …
+const FAULTS: u8 = 3;
+/// … over this long, from the start of the first: three rests of an ejected exit are 17 to 35 s.
+/// Less: a short outage at the start ends the run; more: one that hangs costs that much more.
+const FAILING: Duration = Duration::from_secs(30);
 
 /// What went wrong at one exit since the last good answer of any exit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Failed {
     generation: u32,
     probes: u8,
+    faults: u8,
     suspect: bool,
+    hopeless: bool,
+    /// When the first attempt that failed was dispatched.
+    since: Time,
 }
 
 /// What is left of the pool.
@@ -74,6 +88,11 @@ impl LastHope {
         self.suspects
     }
 
+    /// More than half of all exits are evicted or suspected.
+    pub fn most_failed(&self) -> bool {
+        (self.evicted + self.suspects) * 2 > self.exits
+    }
+
     fn renew(&self, exit: &mut Failed) {
         if exit.generation != self.generation {
             *exit = Failed {
@@ -87,16 +106,33 @@ impl LastHope {
     pub fn probe_failed(&mut self, exit: &mut Failed) {
         self.renew(exit);
         exit.probes = exit.probes.saturating_add(1);
-        if exit.probes == PROBES {
-            self.hopeless += 1;
+        if exit.probes >= PROBES {
+            self.past_hope(exit);
         }
+    }
+
+    /// An attempt failed through an exit that never gave a good answer.
+    pub fn stranger_failed(&mut self, exit: &mut Failed, span: Span) {
+        self.renew(exit);
+        if exit.faults == 0 || span.dispatched < exit.since {
+            exit.since = span.dispatched;
+        }
+        exit.faults = exit.faults.saturating_add(1);
+        if exit.faults >= FAULTS && span.now - exit.since >= FAILING {
+            self.past_hope(exit);
+        }
+    }
+
+    fn past_hope(&mut self, exit: &mut Failed) {
+        self.hopeless += u32::from(!exit.hopeless);
+        exit.hopeless = true;
     }
 
     /// An exit was evicted.
     pub fn evicted(&mut self, exit: &mut Failed) {
         self.renew(exit);
         self.evicted += 1;
-        self.hopeless -= u32::from(exit.probes >= PROBES);
+        self.hopeless -= u32::from(exit.hopeless);
         self.suspects -= u32::from(exit.suspect);
     }
 
@@ -105,7 +141,7 @@ impl LastHope {
         self.exits - self.evicted
     }
 
-    /// Tells whether an exit is usable now, that is, might be given an attempt if a job was ready.
+    /// Tells whether an exit is usable now.
     pub fn usable(&mut self, usable: Usable, now: Time) {
         match (usable, self.idle_since) {
             (Usable::Some, Some(since)) => {
@@ -132,9 +168,10 @@ impl LastHope {
 /// Whether any exit is usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usable {
-    /// At least one.
+    /// At least one might be given an attempt if a job was ready, or carries one that may end well.
     Some,
-    /// All rest, are evicted, or the pool is paused.
+    /// All rest, are evicted, or carry all they may and are not expected to answer; or the pool
+    /// is paused.
     None,
 }
 
@@ -193,6 +230,55 @@ mod tests {
         hope.evicted(&mut exit);
         assert_eq!(hope.left(), 1);
         assert!(!hope.is_over(secs(1)));
+    }
+
+    #[test]
+    fn an_exit_that_never_answered_and_failed_for_half_a_minute_is_past_hope() {
+        let mut hope = LastHope::new(1, PATIENCE);
+        let mut exit = Failed::default();
+        let failed = |at: u64, now: u64| Span {
+            dispatched: secs(at),
+            now: secs(now),
+        };
+        for span in [failed(5, 6), failed(2, 15), failed(15, 31)] {
+            hope.stranger_failed(&mut exit, span);
+            assert!(!hope.is_over(secs(31)));
+        }
+        hope.stranger_failed(&mut exit, failed(31, 32));
+        assert!(hope.is_over(secs(32)));
+        hope.good(secs(33));
+        hope.stranger_failed(&mut exit, failed(33, 90));
+        assert!(!hope.is_over(secs(90)), "one slow fault is not enough");
+    }
+
+    #[test]
+    fn an_exit_that_is_past_hope_in_both_ways_counts_once() {
+        let mut hope = LastHope::new(2, PATIENCE);
+        let mut exit = Failed::default();
+        for n in 0..5 {
+            hope.probe_failed(&mut exit);
+            let span = Span {
+                dispatched: secs(n * 20),
+                now: secs(n * 20 + 10),
+            };
+            hope.stranger_failed(&mut exit, span);
+        }
+        assert!(!hope.is_over(secs(200)));
+        hope.evicted(&mut exit);
+        assert!(!hope.is_over(secs(200)));
+    }
+
+    #[test]
+    fn most_have_failed_when_more_than_half_are_evicted_or_suspected() {
+        let mut hope = LastHope::new(4, PATIENCE);
+        let mut exits = [Failed::default(); 3];
+        hope.evicted(&mut exits[0]);
+        hope.suspect(&mut exits[1]);
+        assert!(!hope.most_failed());
+        hope.suspect(&mut exits[2]);
+        assert!(hope.most_failed());
+        hope.good(secs(1));
+        assert!(!hope.most_failed());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How slow an exit is against the others, from times to the first byte.
 //!
-//! Owns: streaming medians of logarithms, eight bytes each, no samples kept. Leaves to `pool`
-//! what slowness does to a pick. Medians, since one stalled origin must not make an exit
+//! Owns: streaming medians of logarithms and slowest times, eight bytes each, no samples kept.
+//! Leaves to `pool` what slowness does to a pick, to `first_answer` what is too slow. Medians, since one stalled origin must not make an exit
 //! look slow; logarithms, since half and double the usual are equally far from it.
 
 use std::time::Duration;
@@ -10,6 +10,8 @@ use std::time::Duration;
 const STEP: f32 = 0.05;
 /// An origin's own median counts from this many answers on; before, the pool's stands in.
 const ENOUGH: u32 = 8;
+/// How much of the way to a faster answer the slowest one goes.
+const FORGETS: f32 = 1.0 / 64.0;
 /// Bounds of the slowness that a pick sees.
 const SLOWNESS: (f32, f32) = (0.5, 4.0);
 
@@ -35,6 +37,33 @@ impl Median {
         }
         let step = STEP.max(1.0 / self.samples as f32);
         self.value += (sample - self.value).clamp(-step, step);
+    }
+}
+
+/// How long the slowest answers of late took, from the dial to the head: a maximum that
+/// each faster answer draws a little towards itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slowest {
+    secs: f32,
+    answers: u32,
+}
+
+impl Slowest {
+    /// An answer took this long.
+    pub(super) fn add(&mut self, took: Duration) {
+        let secs = took.as_secs_f32();
+        self.answers = self.answers.saturating_add(1);
+        self.secs = secs.max(self.secs + (secs - self.secs) * FORGETS);
+    }
+
+    /// `None` before the first answer.
+    pub(super) fn get(self) -> Option<Duration> {
+        (self.answers > 0).then(|| Duration::from_secs_f32(self.secs))
+    }
+
+    /// Enough answers to speak for origins that have not answered yet.
+    pub(super) fn speaks_for_others(self) -> bool {
+        self.answers >= ENOUGH
     }
 }
 
@@ -85,6 +114,20 @@ mod tests {
             let expected = if exit == 4 { 2.0..=4.0 } else { 0.5..=1.5 };
             assert!(expected.contains(&slow), "{exit}: {slow}");
         }
+    }
+
+    #[test]
+    fn the_slowest_answer_counts_at_once_and_is_forgotten_over_many() {
+        let mut slowest = Slowest::default();
+        assert_eq!(slowest.get(), None);
+        slowest.add(Duration::from_millis(100));
+        slowest.add(Duration::from_secs(10));
+        assert_eq!(slowest.get(), Some(Duration::from_secs(10)));
+        assert!(!slowest.speaks_for_others());
+        (0..500).for_each(|_| slowest.add(Duration::from_millis(100)));
+        let left = slowest.get().expect("it has answered");
+        assert!(left < Duration::from_millis(110), "{left:?}");
+        assert!(slowest.speaks_for_others());
     }
 
     #[test]

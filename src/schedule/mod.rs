@@ -1,8 +1,8 @@
 //! The scheduler: which job starts next, through which exit, and what its end means.
 //!
 //! Owns: the state of the run's jobs, origins and exits, behind a few verbs. `push` files a
-//! job, `next` says what to do now, `finish` and `abandon` take a lease back, `drain` empties
-//! it for a shutdown. A long list waits on disk: `room` says where a job goes, `spilled` and
+//! job, `next` says what to do now, `heard` notes the head of an answer where `next` asked for
+//! it, `finish` and `abandon` take a lease back, `drain` empties it for a shutdown. A long list waits on disk: `room` says where a job goes, `spilled` and
 //! `refilled` tell what became of it; all that is kept of such a job is where the newest one of
 //! its origin is. Leaves to others: fetching, storing, logging (it hands out [`Note`]s).
 //!
@@ -15,8 +15,9 @@
 //! a free exit that its jobs may take (5). A job that failed at every exit that is free waits
 //! for another one that is in use, for ten seconds at most (`dispatch`).
 //!
-//! Parts: `dispatch` (what starts) over `frontier` (origins by place: `site`, `queue`,
-//! `budget`, `asleep`), `intake` (how far the list is read) and `exits` (`pool` for load, `fleet` for health); `settle` and `charge` (what an
+//! Parts: `dispatch` (what starts; what is waited for no longer: `first_answer`) over `frontier`
+//! (origins by place: `site`, `queue`, `budget`, `asleep`), `intake` (how far the list is read) and
+//! `exits` (`pool` for load, `fleet` for health); `settle` and `charge` (what an
 //! end means) over the pure rules `blame`, `split`, `health`, `breaker`, `pair`, `retry`, `redirect`,
 //! `retry_after`. Every decision is O(1) in exits and origins, O(log n) where a timer is set.
 
@@ -29,10 +30,12 @@ mod charge;
 mod dispatch;
 pub mod distinct;
 mod exits;
+mod first_answer;
 pub mod fleet;
 mod floor;
 mod frontier;
 pub mod health;
+mod held_back;
 mod intake;
 pub mod last_hope;
 mod latency;
@@ -63,12 +66,16 @@ use rand::rngs::Xoshiro256PlusPlus;
 use crate::model::{Job, Origin, Time};
 
 use exits::Exits;
+use first_answer::FirstAnswers;
 use frontier::{Frontier, SiteIx};
+use held_back::Looks;
 use intake::Intake;
 use site::{Closed, Site};
 
+pub use first_answer::Ticket;
 pub use floor::Floor;
 pub use health::{Change, State};
+pub use held_back::HeldBack;
 pub use settings::{OriginRules, Rules, Seat, slots};
 pub use steps::{
     Berth, ExitIx, ExitState, Lease, Next, Note, PauseCause, Refill, Room, Start, Verdict,
@@ -84,7 +91,11 @@ pub struct Scheduler {
     intake: Intake,
     /// The only source of chance. This generator's sequence is fixed across versions and machines.
     rng: Xoshiro256PlusPlus,
+    firsts: FirstAnswers,
+    /// Those under way were asked for a sign of life before the end.
+    called: bool,
     over: bool,
+    looks: Looks,
 }
 
 impl Scheduler {
@@ -95,7 +106,10 @@ impl Scheduler {
             frontier: Frontier::default(),
             intake: Intake::new(&rules, seats, groups),
             rng: Xoshiro256PlusPlus::seed_from_u64(rules.seed),
+            firsts: FirstAnswers::default(),
+            called: false,
             over: false,
+            looks: Looks::default(),
             rules,
         }
     }
@@ -193,6 +207,22 @@ impl Scheduler {
         self.exits.up()
     }
 
+    /// How many exits are in each state.
+    pub fn exits_by_state(&self) -> [(State, u32); 5] {
+        self.exits.by_state()
+    }
+
+    /// Requests that all exits may carry at a time at best.
+    pub fn slots(&self) -> u32 {
+        self.intake.slots() as u32
+    }
+
+    /// The origins that hold their jobs back longest, at most three, the longest first. With
+    /// more than a thousand origins each call looks at a part of them, in turn.
+    pub fn held_back(&mut self, now: Time) -> Vec<HeldBack> {
+        self.looks.look(&self.frontier, now)
+    }
+
     /// One exit.
     pub fn exit(&self, exit: ExitIx, now: Time) -> ExitState<'_> {
         self.exits.state(exit, now)
@@ -206,6 +236,12 @@ impl Scheduler {
     /// What changed since the last call.
     pub fn notes(&mut self) -> Vec<Note> {
         self.exits.take_notes()
+    }
+
+    /// The head of this attempt's answer is there, though its body is not yet read: the exit
+    /// works.
+    pub fn heard(&mut self, lease: &Lease, now: Time) {
+        self.exits.heard(lease.exit, now);
     }
 
     /// Takes out every waiting job, for a shutdown.

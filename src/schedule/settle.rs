@@ -6,16 +6,17 @@
 
 use std::time::Duration;
 
-use crate::model::{Attempt, Blame, ErrorKind, Failure, Phase, Route, Time};
+use crate::model::{Attempt, Blame, ErrorKind, Failure, Fault, FaultKind, Phase, Route, Time};
 
 use super::Scheduler;
 use super::blame::TlsSeen;
 use super::blame::{self, Echo, ExitSign, Judgement, OriginSign, Others, Retry, Seen, Symptom};
+use super::first_answer::Landed;
 use super::health::{Proven, Span};
 use super::redirect;
 use super::retry::{Decision, Repeat, Wish};
 use super::split::Share;
-use super::steps::{ExitIx, Lease, Verdict};
+use super::steps::{ExitIx, Lease, Note, Verdict};
 use super::work::{Hop, Work};
 
 /// A job that met this many pauses of its origin is over: it would go on for ever.
@@ -56,9 +57,12 @@ impl Scheduler {
         now: Time,
     ) -> Verdict {
         let site = lease.site;
-        let ended = self.judge(lease, &work, attempt, now);
+        let mut ended = self.judge(lease, &work, attempt, now);
         self.intake.landed(now - ended.span.dispatched);
-        self.land(&ended.lease, now);
+        // At the end of the run all are cut.
+        if self.land(&ended.lease, now) == Landed::Cut || self.over {
+            self.was_cut(&mut ended);
+        }
         self.charge_exit(&ended, &mut work);
         let asked = self.charge_origin(&ended, &work);
         let verdict = self.conclude(&ended, asked, work);
@@ -155,9 +159,27 @@ impl Scheduler {
     }
 
     /// Slot and place at the origin are free again.
-    fn land(&mut self, lease: &Lease, now: Time) {
+    fn land(&mut self, lease: &Lease, now: Time) -> Landed {
         self.exits.release(lease.exit);
         self.frontier.site_mut(lease.site).landed(lease, now);
+        match lease.ticket {
+            Some(ticket) => self.firsts.landed(ticket),
+            None => Landed::ByItself,
+        }
+    }
+
+    /// We did not wait for its head: that says nothing about the origin, costs the job no try,
+    /// and makes us wait longer for the exit the next time.
+    fn was_cut(&mut self, ended: &mut Ended<'_>) {
+        let cut = |fault: &Fault| fault.kind == FaultKind::Timeout && fault.phase <= Phase::Head;
+        if !ended.attempt.fault.as_ref().is_some_and(cut) {
+            return;
+        }
+        self.exits.was_cut(ended.lease.exit, ended.span);
+        ended.judgement.origin = OriginSign::Neutral;
+        if ended.judgement.retry == Retry::Counted {
+            ended.judgement.retry = Retry::Free;
+        }
     }
 
     fn conclude(&mut self, ended: &Ended<'_>, asked: Asked, mut work: Box<Work>) -> Verdict {
@@ -270,12 +292,20 @@ impl Scheduler {
                     detail,
                     ..failure
                 };
-                Verdict::Failed(work, failure)
+                self.tries_spent(work, failure)
             }
-            Decision::Over | Decision::Exhausted | Decision::NotRepeatable => {
-                Verdict::Failed(work, failure)
-            }
+            Decision::Exhausted => self.tries_spent(work, failure),
+            Decision::Over | Decision::NotRepeatable => Verdict::Failed(work, failure),
         }
+    }
+
+    fn tries_spent(&mut self, work: Box<Work>, failure: Failure) -> Verdict {
+        self.exits.note(Note::TriesSpent {
+            url: work.job.shown_url().to_owned(),
+            attempts: work.attempts(),
+            detail: failure.detail.clone(),
+        });
+        Verdict::Failed(work, failure)
     }
 
     /// It failed for a reason of ours: again a little later, and not for ever.

@@ -14,7 +14,7 @@ use super::breaker::Breaker;
 use super::budget::{Allowance, Budget};
 use super::frontier::Place;
 use super::intake::quota_of;
-use super::latency::Median;
+use super::latency::{Median, Slowest};
 use super::pair::Pairs;
 use super::queue::Queue;
 use super::retry::RetryBudget;
@@ -86,6 +86,7 @@ pub(super) struct Site {
     faulted_at: Option<Time>,
     pub(super) warm: Warm,
     pub(super) latency: Median,
+    pub(super) slowest: Slowest,
     tag: u32,
 }
 
@@ -116,6 +117,7 @@ impl Site {
             faulted_at: None,
             warm: Warm::default(),
             latency: Median::default(),
+            slowest: Slowest::default(),
             tag: hasher.finish() as u32,
         }
     }

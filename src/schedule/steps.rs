@@ -12,6 +12,7 @@ use crate::model::{Failure, Origin, Time};
 
 use super::asleep::Chain;
 use super::budget;
+use super::first_answer::Ticket;
 use super::frontier::SiteIx;
 use super::health::{Change, State};
 use super::work::Work;
@@ -48,12 +49,19 @@ pub struct Lease {
     /// It tries whether an origin that only failed works again.
     pub(super) trial: bool,
     pub(super) dispatched: Time,
+    /// Its exit never gave a good answer when it was given out, and the request may be repeated.
+    pub(super) ticket: Option<Ticket>,
 }
 
 impl Lease {
     /// The exit it is for.
     pub fn exit(&self) -> ExitIx {
         self.exit
+    }
+
+    /// The name by which [`Next::Cut`] may ask for the attempt's end.
+    pub fn ticket(&self) -> Option<Ticket> {
+        self.ticket
     }
 
     /// When it was given out.
@@ -70,6 +78,12 @@ pub enum Next {
     Start(Start),
     /// This job ends here without another attempt; ask again.
     GiveUp(Box<Work>, Failure),
+    /// This attempt is not to wait for its head any longer. If the head is there, it goes on and
+    /// the scheduler is told by `heard`; else it ends as by a time limit. Ask again.
+    Cut(Ticket),
+    /// No exit is left to hope for. The same for all attempts under way; ask again: the head of
+    /// one answer is enough to go on, else the jobs that wait are given up.
+    LastCall,
     /// Read these jobs from disk, give the rest of the chain back to `refilled`, push the jobs;
     /// ask again.
     Refill(Refill),
@@ -220,6 +234,15 @@ pub enum Note {
         /// Why.
         cause: PauseCause,
     },
+    /// A job has used up its tries, or its origin's budget for retries is spent.
+    TriesSpent {
+        /// Its URL as it may be shown.
+        url: String,
+        /// Attempts it had.
+        attempts: u32,
+        /// Why it failed at last.
+        detail: String,
+    },
     /// Nothing good came from an origin for too long: its jobs are given up.
     OriginDead {
         /// The origin.
@@ -269,6 +292,11 @@ impl fmt::Display for Note {
                     }
                 }
             }
+            Note::TriesSpent {
+                url,
+                attempts,
+                detail,
+            } => write!(f, "{url}: given up (tries: {attempts}): {detail}"),
             Note::OriginDead { origin } => {
                 write!(f, "origin {origin}: given up, nothing good came from it")
             }

@@ -1,7 +1,8 @@
 //! What must hold in every simulation, by counts of its own.
 //!
 //! Owns: caps of exits, groups and the run; the pace at each origin (`pace`); work conservation;
-//! exactly one end of each job. Counts what starts and ends as the simulated world sees it and
+//! exactly one end of each job; no attempt is cut for nothing, and the run is not given up beside
+//! an exit that works. Counts what starts and ends as the simulated world sees it and
 //! asks the scheduler only what health leaves of an exit's cap.
 //!
 //! Work conservation is looked at where nothing but a slot can be missing: a job that was never
@@ -14,12 +15,14 @@ use std::time::Duration;
 
 use super::pace::{Allowed, Window, too_fast};
 use crate::model::Time;
-use crate::schedule::{ExitIx, Scheduler};
+use crate::schedule::{ExitIx, Scheduler, State};
 
 /// More complaints than these are not kept.
 const KEPT: usize = 10;
 /// A budget that had room this long ago has room: instants are rounded.
 const SURELY: Duration = Duration::from_micros(1);
+/// No attempt is cut sooner.
+const CUT_LEAST: Duration = Duration::from_secs(2);
 
 /// The state of the checks.
 #[derive(Debug)]
@@ -46,6 +49,9 @@ pub(super) struct Seat {
     pub(super) cap: u32,
     pub(super) group: Option<u32>,
     in_flight: u32,
+    /// An answer came through it, whatever its status; and a clean one.
+    spoke: bool,
+    answered: bool,
 }
 
 impl Seat {
@@ -55,6 +61,8 @@ impl Seat {
             cap,
             group,
             in_flight: 0,
+            spoke: false,
+            answered: false,
         }
     }
 }
@@ -185,6 +193,7 @@ impl Checks {
     /// An attempt has ended.
     pub(super) fn lands(&mut self, leg: Leg, showed: Showed) {
         self.exits[leg.exit].in_flight -= 1;
+        self.exits[leg.exit].answered |= showed == Showed::Clean;
         if let Some(group) = self.exits[leg.exit].group {
             self.groups[group as usize].in_flight -= 1;
         }
@@ -195,6 +204,42 @@ impl Checks {
         let delivered = matches!(showed, Showed::Clean | Showed::Something);
         if delivered && host.allowed.rate.is_some() {
             self.requests.push((leg.host as u32, leg.started));
+        }
+    }
+
+    /// The head of an answer has come through an exit.
+    pub(super) fn speaks(&mut self, exit: usize) {
+        self.exits[exit].spoke = true;
+    }
+
+    /// An attempt is to be cut: only one that waits for its exit's first answer, and only if
+    /// another exit, which has answered, is idle.
+    pub(super) fn cuts(&mut self, leg: Leg, scheduler: &Scheduler, now: Time) {
+        let id = self.exits[leg.exit].id.clone();
+        if self.exits[leg.exit].answered {
+            self.complain(now, format_args!("cut at exit {id}, which has answered"));
+        }
+        if now - leg.started < CUT_LEAST {
+            self.complain(now, format_args!("cut at exit {id} too soon"));
+        }
+        let better = |&exit: &usize| {
+            exit != leg.exit && self.exits[exit].spoke && self.is_free(exit, scheduler, now)
+        };
+        if (0..self.exits.len()).find(better).is_none() {
+            self.complain(now, format_args!("cut at exit {id}, and no other is free"));
+        }
+    }
+
+    /// The run is given up for want of exits.
+    pub(super) fn gives_up(&mut self, scheduler: &Scheduler, now: Time) {
+        let works = |&exit: &usize| {
+            let state = scheduler.exit(ExitIx::new(exit as u32), now).state;
+            self.exits[exit].answered && matches!(state, State::Healthy | State::Limited)
+        };
+        let works = (0..self.exits.len()).find(works).filter(|_| !self.panic);
+        if let Some(exit) = works {
+            let id = self.exits[exit].id.clone();
+            self.complain(now, format_args!("given up, and exit {id} works"));
         }
     }
 

@@ -38,6 +38,8 @@ pub(super) struct Fate {
     pub(super) attempt: Option<Attempt>,
     /// The request reached its origin.
     pub(super) delivered: bool,
+    /// When the head of the answer is there, if one comes.
+    pub(super) head: Option<Duration>,
 }
 
 /// Where and when an attempt is made.
@@ -84,10 +86,27 @@ pub(super) fn draw(
         }
         (None, None) => trip.answers(head(200), to.bytes),
     };
+    let head = attempt.as_ref().and_then(|attempt| attempt.head.as_ref());
     Fate {
+        head: head.map(|_| (trip.dial + trip.first_byte).min(takes)),
         takes: takes.min(limits.total),
         attempt,
         delivered,
+    }
+}
+
+/// The same attempt, cut while it waited for its head.
+pub(super) fn cut(attempt: Option<&Attempt>) -> Attempt {
+    let fault = attempt.and_then(|attempt| attempt.fault.as_ref());
+    let phase = fault.map_or(Phase::Head, |fault| fault.phase.min(Phase::Head));
+    Attempt {
+        route: attempt.map_or(Route::Tunnel, |attempt| attempt.route),
+        fault: Some(Fault {
+            phase,
+            kind: FaultKind::Timeout,
+            detail: format!("simulated {}: cut", phase.as_str()),
+        }),
+        ..Attempt::default()
     }
 }
 

@@ -13,11 +13,13 @@ pub(super) const KNOWN: &str = "write a total such as ok, failed, attempts, make
      failures.KIND; windows.NAME.busy";
 
 /// Of the whole run.
-pub(super) const TOTALS: [&str; 16] = [
+pub(super) const TOTALS: [&str; 17] = [
     "jobs",
     "ok",
     "failed",
     "attempts",
+    // Of them, those cut while they waited for the first answer of their exit.
+    "cut",
     // Until the last job's end, and the least it can be.
     "makespan_s",
     "ideal_s",
@@ -37,9 +39,10 @@ pub(super) const TOTALS: [&str; 16] = [
 ];
 
 /// Of a class of exits.
-pub(super) const EXITS: [&str; 11] = [
+pub(super) const EXITS: [&str; 12] = [
     "attempts",
     "most_attempts",
+    "cut",
     "ok",
     "faults",
     "ejections",

@@ -120,11 +120,13 @@ impl World<'_> {
             .map(|exit| exit.busy.as_secs_f64())
             .sum();
         let ejections: u64 = self.tracks.exits.iter().map(|exit| exit.ejections).sum();
+        let cut: u64 = self.tracks.exits.iter().map(|exit| exit.cut).sum();
         for (name, value) in [
             ("jobs", self.load.len() as f64),
             ("ok", counts.ok as f64),
             ("failed", counts.failed as f64),
             ("attempts", counts.attempts as f64),
+            ("cut", cut as f64),
             ("makespan_s", makespan),
             ("ideal_s", ideal),
             ("over_ideal", makespan / ideal.max(1e-9)),
@@ -168,6 +170,7 @@ impl World<'_> {
         [
             attempts as f64,
             tracks().map(|exit| exit.attempts).max().unwrap_or(0) as f64,
+            tracks().map(|exit| exit.cut).sum::<u64>() as f64,
             ends.iter().map(|end| end.ok).sum::<u64>() as f64,
             ends.iter().map(|end| end.faults).sum::<u64>() as f64,
             ejections as f64,

@@ -31,6 +31,8 @@ pub(super) struct ExitTrack {
     pub(super) attempts: u64,
     pub(super) busy: Duration,
     pub(super) ejections: u64,
+    /// Attempts that were not waited for any longer.
+    pub(super) cut: u64,
     /// Attempts that had ended when it was ejected for the first time.
     pub(super) ejected_after: Option<u64>,
     pub(super) state: State,
@@ -108,7 +110,7 @@ impl Tracks {
                 }
             }
             Note::Panic => self.panics += 1,
-            Note::PanicOver | Note::NoExit => {}
+            Note::TriesSpent { .. } | Note::PanicOver | Note::NoExit => {}
         }
     }
 

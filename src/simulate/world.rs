@@ -26,7 +26,8 @@ use crate::model::record::{RecordError, Waits};
 use crate::model::{self, Attempt, Failure, Origin, Outcome as Ended, Phase, Record, Scheme, Time};
 use crate::report::{Tally, Tried};
 use crate::schedule::{
-    Lease, Next, Note, PauseCause, Refill, Room, Rules, Scheduler, Seat, Start, Verdict, Work,
+    Lease, Next, Note, PauseCause, Refill, Room, Rules, Scheduler, Seat, Start, Ticket, Verdict,
+    Work,
 };
 
 /// Virtual time after which a run counts as one that never ends.
@@ -88,6 +89,10 @@ struct Flight {
     attempt: Option<Attempt>,
     leg: Leg,
     delivered: bool,
+    /// When its head is there, if it ever is.
+    head: Option<Time>,
+    /// Of its landing.
+    serial: u64,
 }
 
 impl<'a> World<'a> {
@@ -186,6 +191,8 @@ impl<'a> World<'a> {
             match self.scheduler.next(self.now) {
                 Next::Start(start) => self.start(start),
                 Next::GiveUp(work, failure) => self.end(&work, Some(failure)),
+                Next::Cut(ticket) => self.cut(ticket),
+                Next::LastCall => self.last_call(),
                 Next::Refill(refill) => self.refill(refill),
                 Next::At(at) => break Some(at),
                 Next::Idle => break None,
@@ -238,7 +245,8 @@ impl<'a> World<'a> {
                 ..
             } => {}
             Note::OriginPaused { origin, wait, .. } => self.tally.pause(origin, *wait),
-            Note::Exit { .. } | Note::OriginDead { .. } | Note::NoExit => {}
+            Note::NoExit => self.checks.gives_up(&self.scheduler, self.now),
+            Note::Exit { .. } | Note::TriesSpent { .. } | Note::OriginDead { .. } => {}
         }
     }
 
@@ -267,34 +275,73 @@ impl<'a> World<'a> {
             limits,
             &mut self.rng,
         );
+        self.serial += 1;
         let flight = Flight {
             lease,
             work,
             attempt: fate.attempt,
             leg,
             delivered: fate.delivered,
+            head: fate.head.map(|head| self.now + head),
+            serial: self.serial,
         };
         let slot = self.spare.pop().unwrap_or(self.flights.len());
         match self.flights.get_mut(slot) {
             Some(free) => *free = Some(flight),
             None => self.flights.push(Some(flight)),
         }
-        self.serial += 1;
         self.landings
             .push(Reverse((self.now + fate.takes, self.serial, slot)));
     }
 
     /// Ends the attempts that are due.
     fn land(&mut self) {
-        while let Some(Reverse((at, _, slot))) = self.landings.peek().copied()
+        while let Some(Reverse((at, serial, slot))) = self.landings.peek().copied()
             && at <= self.now
         {
             self.landings.pop();
-            self.spare.push(slot);
-            if let Some(flight) = self.flights[slot].take() {
+            // A flight that was cut has another landing.
+            let its = |flight: &mut Flight| flight.serial == serial;
+            if let Some(flight) = self.flights[slot].take_if(its) {
+                self.spare.push(slot);
                 self.end_attempt(flight);
             }
         }
+    }
+
+    /// An attempt is not waited for any longer.
+    fn cut(&mut self, ticket: Ticket) {
+        let of = |flight: &Option<Flight>| {
+            let lease = flight.as_ref().map(|flight| &flight.lease);
+            lease.is_some_and(|lease| lease.ticket() == Some(ticket))
+        };
+        if let Some(slot) = self.flights.iter().position(of) {
+            if let Some(flight) = &self.flights[slot] {
+                self.checks.cuts(flight.leg, &self.scheduler, self.now);
+                self.tracks.exits[flight.leg.exit].cut += 1;
+            }
+            self.cut_at(slot);
+        }
+    }
+
+    /// None is.
+    fn last_call(&mut self) {
+        (0..self.flights.len()).for_each(|slot| self.cut_at(slot));
+    }
+
+    /// It goes on if its head is there, else it ends now.
+    fn cut_at(&mut self, slot: usize) {
+        let Some(flight) = &mut self.flights[slot] else {
+            return;
+        };
+        if flight.head.is_some_and(|head| head <= self.now) {
+            self.scheduler.heard(&flight.lease, self.now);
+            return;
+        }
+        flight.attempt = Some(fate::cut(flight.attempt.as_ref()));
+        self.serial += 1;
+        flight.serial = self.serial;
+        self.landings.push(Reverse((self.now, self.serial, slot)));
     }
 
     fn end_attempt(&mut self, flight: Flight) {
@@ -304,10 +351,14 @@ impl<'a> World<'a> {
             attempt,
             leg,
             delivered,
+            ..
         } = flight;
         self.exits.leave(leg.exit);
         self.usage.landed(self.now);
         self.checks.lands(leg, showed(attempt.as_ref()));
+        if attempt.as_ref().is_some_and(|it| it.status().is_some()) {
+            self.checks.speaks(leg.exit);
+        }
         self.tracks.attempt(leg.exit, self.now - leg.started);
         if delivered {
             let status = attempt.as_ref().and_then(Attempt::status);

@@ -88,7 +88,7 @@ impl Store {
     /// fetched yet, so the run ends with a local failure.
     pub fn open(dir: &Path, options: OpenOptions) -> anyhow::Result<Store> {
         if dir.is_file() {
-            bail!("{} is a file: --out needs a directory", dir.display());
+            bail!("{} is a file\nhint: --out needs a directory", dir.display());
         }
         std::fs::create_dir_all(dir)
             .with_context(|| format!("cannot use {} as output directory", dir.display()))?;

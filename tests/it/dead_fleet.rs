@@ -105,6 +105,36 @@ fn four_dead_exits_end_the_run_within_a_minute() {
     assert_eq!(run.count(Outcome::Ok), JOBS);
 }
 
+/// F02 with every limit as it is by default: the exit that hangs keeps its jobs for 30 s.
+#[test]
+fn four_dead_exits_end_the_run_within_a_minute_with_the_default_limits() {
+    let dead = ["refuse", "reset", "407", "hang"];
+    let world = world(&ExitConfig::http(), &dead, "http");
+    let run = world.run(&["--seed", "1"]).expect(4);
+    println!("four dead exits, defaults: {:.1} s", run.took.as_secs_f64());
+    assert!(run.took < Duration::from_secs(60), "{:?}", run.took);
+    assert_dead(&world, &run);
+}
+
+/// What the exit that hangs has under way is not waited for.
+#[test]
+fn no_exit_timeout_shortens_it_with_the_default_limits() {
+    let dead = ["refuse", "reset", "407", "hang"];
+    let world = world(&ExitConfig::http(), &dead, "http");
+    let run = world
+        .run(&["--seed", "1", "--no-exit-timeout", "5s"])
+        .expect(4);
+    println!(
+        "four dead exits, --no-exit-timeout 5s: {:.1} s",
+        run.took.as_secs_f64()
+    );
+    assert!(run.took < Duration::from_secs(25), "{:?}", run.took);
+    assert_dead(&world, &run);
+    for position in 0..world.lab.exits().len() {
+        world.exit_at_rest(position);
+    }
+}
+
 /// F02, in tunnels through SOCKS5.
 #[test]
 fn four_dead_socks_exits_end_the_run_within_a_minute() {

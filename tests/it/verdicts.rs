@@ -9,16 +9,17 @@ use exitfetch::model::{Blame, Outcome};
 
 use crate::world::World;
 
-/// Short limits, and places for both exits at once.
+/// Short limits, and places for both exits at once. An exit's first answer is waited for at least
+/// two seconds before others take the job: the limits are to pass before.
 pub const LIMITS: [&str; 12] = [
     "--rate",
     "unlimited",
     "--per-exit",
     "4",
     "--connect-timeout",
-    "2s",
+    "1500ms",
     "--first-byte-timeout",
-    "2s",
+    "1500ms",
     "--stall-timeout",
     "1s",
     "--cacert",

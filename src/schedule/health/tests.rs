@@ -1,7 +1,9 @@
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
+use super::faults::REST_MOST;
 use super::*;
+use crate::schedule::split::Ejects;
 
 /// An exit on a clock: each attempt takes a second unless said otherwise.
 struct Exit {

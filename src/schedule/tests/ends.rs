@@ -63,9 +63,16 @@ fn one_held_one_tried(held: f64) -> World {
                 fault(Phase::Handshake, FaultKind::SocksReply(5)),
             ),
             (20, _) => (secs(held), answer(200)),
+            (90.., _) => (secs(0.0), answer(200)),
             _ => (secs(0.05), answer(200)),
         }
     });
+    // Both have answered before: patience with them is not at stake here.
+    world.push(90..92, "http://d.test/");
+    world.run(Time::from_secs(1));
+    assert_eq!((world.now, world.ok()), (Time::ZERO, 2));
+    world.begun.clear();
+    world.ends.clear();
     world.push(20..21, "http://c.test/");
     world.push(0..1, "http://a.test/");
     world.run(Time::from_secs(2));

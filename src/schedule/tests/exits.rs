@@ -380,6 +380,7 @@ fn cancelled_probes_of_a_panic_free_their_places() {
             Next::Start(start) => probes.push(start),
             Next::At(at) => now = at,
             Next::GiveUp(..) => {}
+            Next::Cut(_) | Next::LastCall => panic!("nothing is under way"),
             Next::Refill(_) | Next::Idle => panic!("jobs wait in memory"),
         }
         panicked |= scheduler.notes().contains(&Note::Panic);

@@ -2,7 +2,9 @@
 
 mod ends;
 mod exits;
+mod first_answers;
 mod invariants;
 mod long_lists;
 mod origins;
+mod watching;
 pub mod world;

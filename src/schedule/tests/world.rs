@@ -127,6 +127,7 @@ pub struct World {
     pub ends: BTreeMap<u64, End>,
     pub attempts: BTreeMap<u64, u32>,
     pub notes: Vec<Note>,
+    pub cuts: usize,
     /// What is left of the list: lines and URLs.
     pub list: VecDeque<(u64, String)>,
     /// Records of chains: the one before, line and URL; each is read once.
@@ -149,6 +150,7 @@ impl World {
             ends: BTreeMap::new(),
             attempts: BTreeMap::new(),
             notes: Vec::new(),
+            cuts: 0,
             list: VecDeque::new(),
             disk: Vec::new(),
             script: Box::new(script),
@@ -213,6 +215,17 @@ impl World {
             match self.scheduler.next(self.now) {
                 Next::Start(start) => self.begin(start),
                 Next::GiveUp(work, failure) => self.end(&work, End::Failed(failure)),
+                Next::Cut(ticket) => {
+                    let of = |running: &Running| running.0.ticket() == Some(ticket);
+                    let all = std::mem::take(&mut self.running);
+                    let (cut, rest) = all.into_iter().partition(|(_, running)| of(running));
+                    self.running = rest;
+                    self.cut(cut);
+                }
+                Next::LastCall => {
+                    let all = std::mem::take(&mut self.running);
+                    self.cut(all);
+                }
                 Next::At(at) => {
                     assert!(at > self.now, "asked to wait for the past");
                     return Some(at);
@@ -220,6 +233,16 @@ impl World {
                 Next::Refill(refill) => self.refill(refill),
                 Next::Idle => return None,
             }
+        }
+    }
+
+    /// Ends attempts without a head at this instant.
+    fn cut(&mut self, attempts: BTreeMap<Reverse<(Time, u64)>, Running>) {
+        self.cuts += attempts.len();
+        for (Reverse((_, serial)), (lease, work, _)) in attempts {
+            let end = fault(Phase::Head, FaultKind::Timeout);
+            self.running
+                .insert(Reverse((self.now, serial)), (lease, work, end));
         }
     }
 
