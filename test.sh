@@ -5,8 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 # Real proxies that the tests fetch through; curl and jq for the pipelines of README; a browser
-# for the page of a run, with a font for its pictures; strace for a disk that is slow.
-packages=(squid tinyproxy microsocks dante-server curl jq chromium fonts-dejavu-core strace)
+# for the page of a run, with a font for its pictures; strace for a disk that is slow; python3 for
+# readers of WARC files.
+packages=(squid tinyproxy microsocks dante-server curl jq chromium fonts-dejavu-core strace python3 python3-venv)
 
 missing=()
 for package in "${packages[@]}"; do
@@ -22,6 +23,17 @@ if [ "${#missing[@]}" -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/
   apt-get update -qq || echo "test.sh: the package lists could not be updated" >&2
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
     echo "test.sh: could not install ${missing[*]}; the tests that need them will be left out" >&2
+fi
+
+# Readers of WARC files that others wrote. Without brotli: warcio fails with the version that
+# FastWARC asks for, and neither needs it here.
+tools=target/warc-tools
+if [ ! -x "$tools/bin/warcio" ]; then
+  { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet --no-deps fastwarc==2.0.1 typing_extensions &&
+    "$tools/bin/pip" install --quiet warcio==1.8.1; } >&2 || {
+    rm -rf "$tools"
+    echo "test.sh: could not install warcio and fastwarc; archives will not be read with them" >&2
+  }
 fi
 
 # Most tests wait for peers rather than for the processor.

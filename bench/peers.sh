@@ -8,12 +8,13 @@
 # noisy machine is noisy for all. Output goes to a fresh directory on tmpfs each time. Printed:
 # the medians over the rounds, and each peer's CPU per job against curl's. `flat` is exitfetch
 # with all bodies in one directory, as the peers store them; by default it spreads them over
-# directories by id, and making those is part of its cost.
+# directories by id, and making those is part of its cost. `warc` is exitfetch with `--warc`: one
+# segment instead of a file each, so its number of stored files says nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=${ROUNDS:-3}
-peers=${PEERS:-exitfetch flat curl wget2 aria2 asyncio}
+peers=${PEERS:-exitfetch flat warc curl wget2 aria2 asyncio}
 read -r -a loads <<<"${*:-small}"
 
 need() { # program, Debian package
@@ -60,6 +61,7 @@ prepare() { # count, URL prefix
 run_peer() { # peer, per exit, slots, then more words for exitfetch
   case $1 in
   flat) run_peer exitfetch "$2" "$3" --name-template '{id}{ext}' ;;
+  warc) run_peer exitfetch "$2" "$3" --warc ;;
   exitfetch) "$program" run --exits "$work/exits.txt" --urls "$work/urls.txt" --per-exit "$2" --rate unlimited \
     --cacert "$work/lab-ca.pem" --out "$work/out" --min-free 0 --summary none --progress never "${@:4}" ;;
   curl) mkdir "$work/out" && curl -Z --parallel-max "$3" -K "$work/curl.conf" ;;

@@ -25,6 +25,7 @@ fn open(dir: &Path) -> Store {
         failed_before: FailedBefore::TryAgain,
         min_free: 0,
         name_template: None,
+        warc: None,
         clock: clock(),
     };
     Store::open(dir, options).expect("a directory of our own")

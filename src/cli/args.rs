@@ -8,7 +8,7 @@ use super::values::{self, Header, MetricsAddress, Rate, Size, Span};
 use crate::input::ListFormat;
 use crate::model::Codes;
 use crate::report::ProgressMode;
-use crate::store::NameTemplate;
+use crate::store::{NameTemplate, WarcForm};
 
 /// The per-exit summary's form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -183,6 +183,12 @@ pub struct RunArgs {
     /// Names of files below bodies/, made of {id} {host} {line} {ext} {hash} and /
     #[arg(long, value_name = "TEMPLATE", help_heading = "Output")]
     pub name_template: Option<NameTemplate>,
+    /// Archive whole exchanges in WARC files, warc/00001.warc and so on, instead of body files
+    #[arg(long, conflicts_with = "name_template", help_heading = "Output")]
+    pub warc: bool,
+    /// The same, compressed: warc/00001.warc.gz
+    #[arg(long, conflicts_with = "name_template", help_heading = "Output")]
+    pub warc_gz: bool,
     /// On resume, leave jobs that failed alone instead of trying them again
     #[arg(long, help_heading = "Output")]
     pub no_retry_failed: bool,
@@ -234,4 +240,15 @@ pub struct RunArgs {
     /// Settings file [default: ./exitfetch.toml, if there is one]
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     pub config: Option<PathBuf>,
+}
+
+impl RunArgs {
+    /// The archive that was asked for; of both forms the smaller one.
+    pub(super) fn archive(&self) -> Option<WarcForm> {
+        match (self.warc, self.warc_gz) {
+            (_, true) => Some(WarcForm::Gzip),
+            (true, false) => Some(WarcForm::Plain),
+            (false, false) => None,
+        }
+    }
 }

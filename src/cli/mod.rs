@@ -4,6 +4,7 @@
 //! people on the way goes to standard error.
 
 mod args;
+mod cat;
 mod config;
 mod demo;
 mod descriptors;
@@ -60,6 +61,9 @@ enum Command {
     /// Make an HTML page of an output directory: what a run did and what held it back
     #[command(after_help = report::EXAMPLES)]
     Report(report::ReportArgs),
+    /// Print one stored body, from files and WARC alike
+    #[command(after_help = cat::EXAMPLES)]
+    Cat(cat::CatArgs),
     /// Show the main job on a loopback lab in this process
     Demo,
     /// Keep a loopback lab running: origins and exits to rehearse on
@@ -215,6 +219,7 @@ fn execute(parsed: Parsed) -> Result<Code, Stopped> {
     match parsed.command {
         Command::Run(args) => run::run(*args, parsed.config, parsed.per_exit_given),
         Command::Report(args) => report::report(&args),
+        Command::Cat(args) => cat::cat(&args),
         Command::Demo => demo::demo(),
         Command::Lab(args) => lab::lab(args),
         Command::Simulate(args) => simulate::simulate(&args),

@@ -235,6 +235,7 @@ impl Job {
                 },
                 min_free: self.args.min_free.0,
                 name_template: self.args.name_template.clone(),
+                warc: self.args.archive(),
                 clock: self.clock,
             },
         )?;

@@ -78,6 +78,7 @@ pub(super) fn fetch(args: &RunArgs, origins: &BTreeMap<Site, OriginConfig>) -> R
         headers: headers(args.header.iter().cloned()),
         user_agent: args.user_agent.clone(),
         per_origin_headers: per_origin.collect(),
+        tapes: args.archive().is_some(),
     })
 }
 

@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use crate::fetch::{Conn, Exchange, Fetcher, Patience, Request, Seat};
 use crate::model::{Attempt, Clock, Codes, Fault, FaultKind, Head, Phase};
-use crate::store::{Bodies, Finished, StoreError};
+use crate::store::{Archive, Bodies, Captured, Finished, Opening, StoreError};
 
 /// What every attempt of a run shares.
 pub(super) struct Ground {
     pub(super) fetcher: Fetcher,
     pub(super) bodies: Bodies,
     pub(super) clock: Clock,
+    /// Where exchanges go instead.
+    pub(super) archive: Option<Archive>,
     /// Statuses whose bodies are stored.
     pub(super) accept: Codes,
     /// 0: a 3xx is an answer like any other.
@@ -27,7 +29,7 @@ pub(super) struct Ground {
 pub(super) struct Landed {
     pub(super) attempt: Attempt,
     /// The whole body, if it is one to keep.
-    pub(super) body: Option<Finished>,
+    pub(super) body: Option<Body>,
     /// The connection, if it can serve again.
     pub(super) conn: Option<Conn>,
     /// Why the body could not be stored.
@@ -43,6 +45,12 @@ pub(super) struct AtDisk {
     pub(super) meanwhile: Duration,
     /// When it was whole. A small body is written then, and that blocks the run's only thread.
     pub(super) after: Duration,
+}
+
+/// A body that is whole, not under its final name yet.
+pub(super) enum Body {
+    File(Finished),
+    Exchange(Box<Captured>),
 }
 
 /// What one attempt is made of.
@@ -71,6 +79,7 @@ async fn attempt(ground: Arc<Ground>, plane: Plane) -> Box<Landed> {
         request,
         patience,
     } = plane;
+    let target = ground.archive.as_ref().map(|_| request.target.to_string());
     let started = ground
         .fetcher
         .start_unless_cut(exit, seat, request, patience);
@@ -78,7 +87,7 @@ async fn attempt(ground: Arc<Ground>, plane: Plane) -> Box<Landed> {
     let mut stored = None;
     let mut at_disk = AtDisk::default();
     if exchange.head().is_some_and(|head| ground.keeps(head)) {
-        stored = Some(ground.store(&mut exchange, &mut at_disk).await);
+        stored = Some(ground.store(&mut exchange, target, &mut at_disk).await);
     } else {
         exchange.discard().await;
     }
@@ -116,12 +125,27 @@ impl Ground {
         !redirects && self.accept.contains(head.status)
     }
 
-    /// Stores the body; `at_disk` is how long that made the attempt wait.
+    /// Stores the body; `at_disk` is how long that made the attempt wait. `target`: what an
+    /// archive calls it.
     async fn store(
         &self,
         exchange: &mut Exchange,
+        target: Option<String>,
         at_disk: &mut AtDisk,
-    ) -> Result<Finished, StoreError> {
+    ) -> Result<Body, StoreError> {
+        match (&self.archive, target) {
+            (Some(archive), Some(target)) => {
+                self.capture(exchange, (archive, target), at_disk).await
+            }
+            _ => self.write(exchange, at_disk).await,
+        }
+    }
+
+    async fn write(
+        &self,
+        exchange: &mut Exchange,
+        at_disk: &mut AtDisk,
+    ) -> Result<Body, StoreError> {
         let mut body = self.bodies.create();
         while let Some(chunk) = exchange.chunk().await {
             let since = self.clock.now();
@@ -131,6 +155,33 @@ impl Ground {
         let since = self.clock.now();
         let finished = body.finish().await;
         at_disk.after = self.clock.now() - since;
-        finished
+        Ok(Body::File(finished?))
+    }
+
+    /// The same with the bytes of the whole exchange.
+    async fn capture(
+        &self,
+        exchange: &mut Exchange,
+        (archive, target): (&Archive, String),
+        at_disk: &mut AtDisk,
+    ) -> Result<Body, StoreError> {
+        let tape = exchange.tape().cloned().unwrap_or_default();
+        let mut capture = archive.capture(Opening {
+            target,
+            framing: exchange.framing(),
+            decoded: exchange.is_decoding(),
+            since_sent: exchange.attempt().phases.first_byte.unwrap_or_default(),
+        });
+        while let Some(chunk) = exchange.chunk().await {
+            let since = self.clock.now();
+            tape.received(capture.incoming());
+            capture.body(&chunk).await?;
+            at_disk.meanwhile += self.clock.now() - since;
+        }
+        let since = self.clock.now();
+        tape.received(capture.incoming());
+        let captured = capture.finish(&tape.sent()).await;
+        at_disk.after = self.clock.now() - since;
+        Ok(Body::Exchange(Box::new(captured?)))
     }
 }

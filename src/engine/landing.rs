@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::header::CONTENT_TYPE;
 use tokio::task::{Id, JoinError};
 
-use super::flight::Landed;
+use super::flight::{Body, Landed};
 use super::records::{self, Stored};
 use super::stop::Ended;
 use super::{Engine, Flight};
@@ -14,7 +14,7 @@ use crate::input::urls::{Batch, Entry};
 use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Record, Refusal, Time};
 use crate::report::Tried;
 use crate::schedule::{Verdict, Work};
-use crate::store::StoreError;
+use crate::store::{Captured, Facts, Finished, StoreError};
 
 /// Nothing starts for this long after this machine had no descriptor or port to spare.
 const BREATHER: Duration = Duration::from_millis(100);
@@ -91,23 +91,16 @@ impl Engine {
         });
         match (verdict, body) {
             (Verdict::Ok(work), Some(body)) => {
-                let content_type = attempt
-                    .head
-                    .as_ref()
-                    .and_then(|h| h.headers.get(CONTENT_TYPE));
-                let content_type = content_type.and_then(|value| value.to_str().ok());
-                let file = self.store.names.file(&work.job, content_type);
-                let (bytes, sha256) = (body.bytes, body.sha256.clone());
                 let since = self.clock.now();
-                let committed = body.commit(&file);
+                let stored = match body {
+                    Body::File(body) => self.name(&work, &attempt, body),
+                    Body::Exchange(captured) => {
+                        self.archive(&work, &attempt, (flight.exit, *captured))
+                    }
+                };
                 self.recording.committed(self.clock.now() - since);
-                match committed {
-                    Ok(()) => {
-                        let stored = Stored {
-                            file,
-                            bytes,
-                            sha256,
-                        };
+                match stored {
+                    Ok(stored) => {
                         let at = self.at(now);
                         let record = records::ok(&work, &attempt, stored, &self.exits, at);
                         self.tally.waited(&origin, work.waited().budget);
@@ -126,6 +119,49 @@ impl Engine {
             }
             (Verdict::Failed(..) | Verdict::Again, _) => {}
         }
+    }
+
+    /// Gives a body its final name.
+    fn name(&self, work: &Work, attempt: &Attempt, body: Finished) -> Result<Stored, StoreError> {
+        let head = attempt.head.as_ref();
+        let content_type = head.and_then(|head| head.headers.get(CONTENT_TYPE));
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        let file = self.store.names.file(&work.job, content_type);
+        let (bytes, sha256) = (body.bytes, body.sha256.clone());
+        body.commit(&file)?;
+        Ok(Stored {
+            file,
+            record: None,
+            bytes,
+            sha256,
+        })
+    }
+
+    /// Adds an exchange through the exit of this index to the archive.
+    fn archive(
+        &mut self,
+        work: &Work,
+        attempt: &Attempt,
+        (exit, captured): (usize, Captured),
+    ) -> Result<Stored, StoreError> {
+        let Some(warc) = &mut self.store.warc else {
+            unreachable!("only runs with an archive capture exchanges");
+        };
+        let (bytes, sha256) = (captured.bytes, captured.sha256.clone());
+        let placed = warc.segments.append(
+            captured,
+            Facts {
+                exit: &self.exits[exit].id,
+                listed: work.final_url().map(|_| work.job.shown_url()),
+                phases: &attempt.phases,
+            },
+        )?;
+        Ok(Stored {
+            file: placed.file,
+            record: Some((placed.offset, placed.length)),
+            bytes,
+            sha256,
+        })
     }
 
     fn log(&self, flight: &Flight, attempt: &Attempt) {

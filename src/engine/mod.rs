@@ -172,6 +172,7 @@ impl Engine {
                 fetcher: plan.fetcher,
                 bodies: plan.store.bodies.clone(),
                 clock: plan.clock,
+                archive: plan.store.warc.as_ref().map(|warc| warc.archive.clone()),
                 accept: plan.accept,
                 max_redirects: plan.max_redirects,
             }),
@@ -312,7 +313,13 @@ impl Engine {
     }
 
     fn flush(&mut self) {
-        if let Err(error) = self.store.journal.flush() {
+        let flushed = self.store.journal.flush();
+        // A segment ends when all of it is recorded.
+        let rolled = flushed.and_then(|()| match &mut self.store.warc {
+            Some(warc) => warc.segments.roll(),
+            None => Ok(()),
+        });
+        if let Err(error) = rolled {
             self.disk_failed(error);
         }
         match self.copy.as_mut().map(ResultsCopy::flush) {

@@ -11,6 +11,8 @@ use crate::schedule::{ExitIx, Work};
 /// A body under its final name.
 pub(super) struct Stored {
     pub(super) file: String,
+    /// Offset and length of its record, where the file is an archive's segment.
+    pub(super) record: Option<(u64, u64)>,
     pub(super) bytes: u64,
     pub(super) sha256: String,
 }
@@ -27,6 +29,8 @@ pub(super) fn ok(
     Record {
         status: attempt.status(),
         file: Some(stored.file),
+        offset: stored.record.map(|(offset, _)| offset),
+        length: stored.record.map(|(_, length)| length),
         bytes: Some(stored.bytes),
         wire_bytes: Some(attempt.wire_bytes),
         sha256: Some(stored.sha256),

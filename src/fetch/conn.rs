@@ -21,6 +21,7 @@ use crate::model::{Fault, FaultKind, Phase, Route};
 use super::alarm::Alarm;
 use super::fault::of_head;
 use super::socket::Socket;
+use super::tape::Tape;
 use super::wire::Wire;
 
 /// Largest response head in bytes, status line included; also the most that is read ahead
@@ -77,6 +78,7 @@ pub struct Conn {
     hyper: Option<Box<Connection<TokioIo<Wire>, Full<Bytes>>>>,
     socket: Socket,
     serves: Serves,
+    tape: Option<Tape>,
 }
 
 /// Why a request got no head.
@@ -126,7 +128,19 @@ impl Conn {
             hyper: Some(Box::new(hyper)),
             socket,
             serves,
+            tape: None,
         })
+    }
+
+    /// The same, with `tape` for what `wire` notes on it.
+    pub(super) fn with_tape(mut self, tape: Option<Tape>) -> Conn {
+        self.tape = tape;
+        self
+    }
+
+    /// What goes over it, where that is kept.
+    pub(super) fn tape(&self) -> Option<&Tape> {
+        self.tape.as_ref()
     }
 
     /// Whether the next request for `url` can go over this connection.
@@ -140,6 +154,9 @@ impl Conn {
         request: Request<Full<Bytes>>,
         alarm: &mut Alarm,
     ) -> Result<Response<Incoming>, NoHead> {
+        if let Some(tape) = &self.tape {
+            tape.rewind();
+        }
         let mut reply = pin!(self.sender.try_send_request(request));
         let hyper = &mut self.hyper;
         // Whether bytes of an answer were left over when the connection ended.

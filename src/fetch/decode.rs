@@ -27,13 +27,13 @@ const PIECE: usize = 32 * 1024;
 const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// A running decoder.
-pub(super) struct Decoder {
+pub struct Decoder {
     codec: Box<dyn Codec>,
     output: BytesMut,
 }
 
 /// What a decoder has to say.
-pub(super) enum Piece {
+pub enum Piece {
     /// Decoded bytes, never empty.
     Output(Bytes),
     /// It needs more input, or to be told that there is none.
@@ -47,7 +47,7 @@ impl Decoder {
     ///
     /// # Errors
     /// A coding that was not asked for, as one line.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Decoder>, String> {
+    pub fn of(headers: &HeaderMap) -> Result<Option<Decoder>, String> {
         let mut codings = headers
             .get_all(CONTENT_ENCODING)
             .iter()
@@ -80,12 +80,12 @@ impl Decoder {
     }
 
     /// Gives it the next input. Only when it is hungry.
-    pub(super) fn feed(&mut self, input: Bytes) {
+    pub fn feed(&mut self, input: Bytes) {
         self.codec.feed().input = input;
     }
 
     /// Tells it that no more input comes.
-    pub(super) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.codec.feed().ended = true;
     }
 
@@ -93,7 +93,7 @@ impl Decoder {
     ///
     /// # Errors
     /// The input does not decode, or ended too early.
-    pub(super) fn next(&mut self) -> io::Result<Piece> {
+    pub fn piece(&mut self) -> io::Result<Piece> {
         if self.output.capacity() == 0 {
             self.output.reserve(PIECE);
         }
@@ -188,7 +188,7 @@ mod tests {
         let mut pieces = input.chunks(step);
         let mut output = Vec::new();
         loop {
-            match decoder.next()? {
+            match decoder.piece()? {
                 Piece::Output(bytes) => {
                     assert!(!bytes.is_empty() && bytes.len() <= PIECE);
                     output.extend_from_slice(&bytes);

@@ -13,16 +13,17 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use hyper::body::{Body, Incoming};
 
-use crate::model::{Attempt, Fault, FaultKind, Head, Phase, Time};
+use crate::model::{Attempt, Fault, FaultKind, Framing, Head, Phase, Time};
 
 use super::Coding;
 use super::alarm::{Alarm, Passed};
 use super::conn::Conn;
 use super::decode::{Decoder, Piece};
 use super::fault::{fault, of_body, one_line};
-use super::framing::{Framing, is_coded_unasked};
+use super::framing::is_coded_unasked;
 use super::gauges::Mark;
 use super::path::Running;
+use super::tape::Tape;
 
 /// Most that is read of a body nobody wants, in bytes, to keep its connection.
 const DRAIN_BYTES: u64 = 64 * 1024;
@@ -152,12 +153,29 @@ impl Exchange {
         self.attempt.head.as_ref()
     }
 
+    /// What goes over the connection, where [`Options::tapes`](super::Options::tapes) asks
+    /// for it.
+    pub fn tape(&self) -> Option<&Tape> {
+        self.conn.as_ref()?.tape()
+    }
+
+    /// How the end of the body is known.
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// The body is handed out decoded: other bytes than those that come.
+    pub fn is_decoding(&self) -> bool {
+        matches!(self.decoding, Decoding::By(_))
+    }
+
     /// The facts so far.
     pub fn attempt(&self) -> &Attempt {
         &self.attempt
     }
 
-    /// The next piece of the body, decoded where that was asked for. `None` at its end and
+    /// The next piece of the body, decoded where that was asked for; it can be empty where
+    /// a tape runs along and more came than could be decoded yet. `None` at its end and
     /// after a fault: [`Attempt::fault`] tells which.
     pub async fn chunk(&mut self) -> Option<Bytes> {
         if self.attempt.fault.is_some() {
@@ -201,7 +219,7 @@ impl Exchange {
             let Decoding::By(decoder) = &mut self.decoding else {
                 return Ok(None);
             };
-            let piece = decoder.next();
+            let piece = decoder.piece();
             match piece.map_err(|err| self.undecodable(&one_line(&err)))? {
                 Piece::Output(bytes) => {
                     self.check_size(self.decoded + bytes.len() as u64)?;
@@ -214,13 +232,19 @@ impl Exchange {
                     match (&mut self.decoding, input) {
                         // An empty body is empty in every coding.
                         _ if empty => return Ok(None),
-                        (Decoding::By(decoder), Some(input)) => decoder.feed(input),
+                        (Decoding::By(decoder), Some(input)) => {
+                            decoder.feed(input);
+                            if self.tape().is_some() {
+                                return Ok(Some(Bytes::new()));
+                            }
+                        }
                         (Decoding::By(decoder), None) => decoder.end(),
                         (Decoding::Plain | Decoding::Refused(_), _) => return Ok(None),
                     }
                 }
                 // The coded data is whole, but the message has to be as well.
                 Piece::Done if self.wire_piece().await?.is_none() => return Ok(None),
+                Piece::Done if self.tape().is_some() => return Ok(Some(Bytes::new())),
                 Piece::Done => {}
             }
         }

@@ -6,13 +6,7 @@
 use http::{HeaderMap, header};
 use hyper::body::{Body, Incoming};
 
-/// How the end of a body is known (RFC 9112 §6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
-    Length(u64),
-    Chunked,
-    Close,
-}
+use crate::model::Framing;
 
 impl Framing {
     /// hyper has decided already and shows only a length; the rest follows from the head.

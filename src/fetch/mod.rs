@@ -29,6 +29,7 @@ mod handshake;
 mod path;
 mod request;
 mod socket;
+mod tape;
 mod tls;
 mod wire;
 mod workers;
@@ -60,8 +61,10 @@ use tls::{Sessions, Tls};
 pub use conn::Conn;
 pub use conns::{ConnRule, Conns, Seat};
 pub use cut::{Cut, Patience, Reached, cut};
+pub use decode::{Decoder, Piece};
 pub use exchange::Exchange;
 pub use request::Request;
+pub use tape::Tape;
 pub use tls::TlsRoots;
 
 /// How long the parts of an attempt may take, and how much it may bring.
@@ -113,6 +116,8 @@ pub struct Options {
     pub user_agent: String,
     /// By origin, as [`crate::model::Origin`] writes it; they win over `headers`.
     pub per_origin_headers: HashMap<String, HeaderMap>,
+    /// Connections keep the exact bytes of each exchange ([`Exchange::tape`]).
+    pub tapes: bool,
 }
 
 /// Makes attempts. Cheap to clone.
@@ -123,6 +128,7 @@ struct Inner {
     limits: Limits,
     tunnel: Tunnel,
     coding: Coding,
+    tapes: bool,
     templates: Templates,
     user_agent: Option<HeaderValue>,
     tls: Tls,
@@ -168,6 +174,7 @@ impl Fetcher {
             limits: options.limits,
             tunnel: options.tunnel_http,
             coding: options.coding,
+            tapes: options.tapes,
             exits,
             vias,
             clock,

@@ -21,6 +21,7 @@ use super::gauges::Mark;
 use super::handshake::{Ask, Connect, NoTunnel, Socks5};
 use super::request::Outgoing;
 use super::socket::Sockets;
+use super::tape::Tape;
 use super::wire::Wire;
 use super::{Inner, Seat, Tunnel, Via};
 
@@ -135,9 +136,14 @@ impl Path<'_> {
         attempt.phases.dial = Some(alarm.now() - begun);
         let socket = dialled?;
         let conn = match self.wrap(Wire::bare(socket.clone()), layers, running).await {
-            Ok(wire) => {
+            Ok(mut wire) => {
                 let serves = Serves::of(self.route(), self.target);
-                Conn::new(wire, socket.clone(), serves).await
+                let tape = self.inner.tapes.then(Tape::default);
+                if let Some(tape) = &tape {
+                    wire.record(tape.clone());
+                }
+                let conn = Conn::new(wire, socket.clone(), serves).await;
+                conn.map(|conn| conn.with_tape(tape))
             }
             Err(fault) => Err(fault),
         };

@@ -179,6 +179,7 @@ pub(super) fn options() -> Options {
         headers: HeaderMap::new(),
         user_agent: "exitfetch-test".into(),
         per_origin_headers: HashMap::new(),
+        tapes: false,
     }
 }
 

@@ -15,11 +15,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::client::TlsStream;
 
 use super::socket::Socket;
+use super::tape::Tape;
 
 /// A byte stream to the exit or, through a tunnel, to the origin.
 pub(super) struct Wire {
     ahead: Bytes,
     layer: Layer,
+    /// Where an archive reads along.
+    tape: Option<Tape>,
 }
 
 enum Layer {
@@ -39,8 +42,16 @@ impl Wire {
     }
 
     fn over(layer: Layer) -> Wire {
-        let ahead = Bytes::new();
-        Wire { ahead, layer }
+        Wire {
+            ahead: Bytes::new(),
+            layer,
+            tape: None,
+        }
+    }
+
+    /// Notes on `tape` what passes from now on.
+    pub(super) fn record(&mut self, tape: Tape) {
+        self.tape = Some(tape);
     }
 
     /// Puts back bytes that were read too far.
@@ -48,14 +59,8 @@ impl Wire {
         debug_assert!(self.ahead.is_empty(), "bytes were put back twice");
         self.ahead = ahead;
     }
-}
 
-impl AsyncRead for Wire {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if !self.ahead.is_empty() {
             let n = self.ahead.len().min(buf.remaining());
             buf.put_slice(&self.ahead[..n]);
@@ -74,6 +79,28 @@ impl AsyncRead for Wire {
             },
         }
     }
+
+    fn write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.layer {
+            Layer::Bare(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Layer::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = self.read(cx, buf);
+        if let Some(tape) = &self.tape {
+            tape.note_received(&buf.filled()[before..]);
+        }
+        polled
+    }
 }
 
 impl AsyncWrite for Wire {
@@ -82,10 +109,11 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.layer {
-            Layer::Bare(socket) => Pin::new(socket).poll_write(cx, bytes),
-            Layer::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+        let polled = self.write(cx, bytes);
+        if let (Some(tape), Poll::Ready(Ok(n))) = (&self.tape, &polled) {
+            tape.note_sent(&bytes[..*n]);
         }
+        polled
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -51,6 +51,17 @@ pub enum Route {
     Tunnel,
 }
 
+/// How the end of a body is known (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// It has this many bytes.
+    Length(u64),
+    /// It comes in chunks, the last of which says so.
+    Chunked,
+    /// The connection closes.
+    Close,
+}
+
 /// Status and headers of an answer.
 #[derive(Clone, Debug)]
 pub struct Head {

@@ -37,13 +37,20 @@ pub struct Record {
     /// Stored body, relative to the output directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Bytes in the file.
+    /// Where the body's WARC record begins in `file`, in bytes; absent where `file` is the
+    /// body itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Bytes of that record, as they are in `file`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// Bytes of the body, decoded where `--compressed` asked for a coding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// Body bytes on the wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire_bytes: Option<u64>,
-    /// Of the file's bytes, lower-case hex.
+    /// Of the body, as `bytes` counts it; lower-case hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// As received.
@@ -91,6 +98,8 @@ impl Record {
             outcome,
             status: None,
             file: None,
+            offset: None,
+            length: None,
             bytes: None,
             wire_bytes: None,
             sha256: None,

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::StoreError;
@@ -96,7 +96,23 @@ impl Bodies {
         let _ = std::fs::remove_dir(self.0.files.dir());
     }
 
-    fn timed<T>(&self, act: impl FnOnce() -> T) -> T {
+    /// Where temporary files come from.
+    pub(super) fn files(&self) -> &TempFiles {
+        &self.0.files
+    }
+
+    /// Counts `bytes` that are about to be stored.
+    pub(super) fn spend(&self, bytes: u64) -> Result<(), StoreError> {
+        self.0.space.spend(bytes)
+    }
+
+    /// Leave to write on a thread of one's own; few have it at the same time.
+    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.writers).acquire_owned().await.ok()
+    }
+
+    /// Does `act` and counts its time as the disk's.
+    pub(super) fn timed<T>(&self, act: impl FnOnce() -> T) -> T {
         let start: Time = self.0.clock.now();
         let done = act();
         let spent = self.0.clock.now() - start;
@@ -194,7 +210,7 @@ impl TempBody {
         self.waiting = 0;
         let sink = self.idle().await?;
         let (bodies, pieces) = (self.bodies.clone(), std::mem::take(&mut self.pieces));
-        let turn = Arc::clone(&self.bodies.0.writers).acquire_owned().await;
+        let turn = self.bodies.turn().await;
         self.writing = Some(spawn_blocking(move || {
             let _turn = turn;
             let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
@@ -239,7 +255,7 @@ impl Sink {
 
 impl Bodies {
     /// A body whose writing ended without a word: its thread died, or it failed before.
-    fn lost(&self) -> StoreError {
+    pub(super) fn lost(&self) -> StoreError {
         let error = std::io::Error::other("its writer is gone");
         StoreError::io("write a body in", self.0.files.dir())(error)
     }

@@ -4,16 +4,19 @@
 //! rename, record; so a record never names a file that is not whole, and what is not
 //! recorded is fetched again. What a job is and whether it went well is decided elsewhere.
 
+mod backwards;
 mod bodies;
 mod error;
 mod journal;
 mod lock;
 mod names;
+mod reread;
 mod results_copy;
 mod space;
 mod spill;
 mod temp;
 mod template;
+mod warc;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -26,9 +29,11 @@ pub use bodies::{Bodies, Finished, TempBody};
 pub use error::StoreError;
 pub use journal::{Decision, FailedBefore, Journal, Loaded, Past, Twin};
 pub use names::Names;
+pub use reread::{find_record, open_body};
 pub use results_copy::{CopyError, ResultsCopy};
 pub use spill::{Batch, Spill};
 pub use template::NameTemplate;
+pub use warc::{Archive, Capture, Captured, Facts, Opening, Segments, WarcForm};
 
 /// How a directory is opened.
 #[derive(Clone, Debug)]
@@ -41,6 +46,8 @@ pub struct OpenOptions {
     pub min_free: u64,
     /// The user's form of file names.
     pub name_template: Option<NameTemplate>,
+    /// Exchanges go into WARC segments of this form instead of one file per body.
+    pub warc: Option<WarcForm>,
     /// Times the disk.
     pub clock: Clock,
 }
@@ -54,11 +61,22 @@ pub struct Store {
     pub names: Names,
     /// What is done and what is under way.
     pub journal: Journal,
+    /// Where exchanges go instead of `bodies`.
+    pub warc: Option<Warc>,
     /// Jobs that wait on disk.
     pub spill: Spill,
     /// Where `fresh` moved the earlier journal.
     pub backup: Option<PathBuf>,
     dir: PathBuf,
+}
+
+/// Both ends of an archive: what the fetch tasks collect with, and what the engine writes.
+#[derive(Debug)]
+pub struct Warc {
+    /// Clones go into the fetch tasks.
+    pub archive: Archive,
+    /// Takes what they collected.
+    pub segments: Segments,
 }
 
 impl Store {
@@ -92,12 +110,22 @@ impl Store {
         options: OpenOptions,
     ) -> anyhow::Result<Store> {
         bodies.probe()?;
+        warc::recover(dir, &file)?;
         let mut backup = None;
         if options.fresh {
             (file, backup) = lock::set_aside(file, &dir.join("results.jsonl"))?;
         }
+        let warc = match options.warc {
+            None => None,
+            Some(form) => {
+                let archive = Archive::new(bodies.clone(), form, options.clock);
+                let segments = Segments::open(dir, archive.clone(), &file)?;
+                Some(Warc { archive, segments })
+            }
+        };
         Ok(Store {
             bodies,
+            warc,
             names: Names::new(options.name_template),
             journal: Journal::open(dir, file, options.failed_before)?,
             spill: Spill::new(dir.join(".tmp"), options.min_free),
@@ -117,8 +145,9 @@ impl Store {
     /// The last records could not be written.
     pub fn close(self) -> Result<(), StoreError> {
         let flushed = self.journal.close();
+        let ended = self.warc.map_or(Ok(()), |mut warc| warc.segments.end());
         self.bodies.close();
-        flushed
+        flushed.and(ended)
     }
 }
 

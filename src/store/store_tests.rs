@@ -7,6 +7,7 @@ pub(super) fn options() -> OpenOptions {
         failed_before: FailedBefore::TryAgain,
         min_free: 0,
         name_template: None,
+        warc: None,
         clock: test_clock(),
     }
 }
@@ -22,6 +23,8 @@ pub(in crate::store) fn ok_record(id: &str, line: u64) -> Record {
         outcome: Outcome::Ok,
         status: Some(200),
         file: Some(format!("bodies/{id}")),
+        offset: None,
+        length: None,
         bytes: Some(3),
         wire_bytes: Some(3),
         sha256: None,

@@ -104,7 +104,7 @@ impl TempFiles {
                 (name, OFlags::CREATE | OFlags::EXCL, path)
             }
         };
-        let flags = flags | OFlags::WRONLY | OFlags::CLOEXEC;
+        let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.temp_dir, &name, flags, FILE) {
             Ok(file) => Ok(TempFile {
                 file: file.into(),
@@ -201,6 +201,11 @@ impl TempFile {
     /// Adds `bytes`.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
+    }
+
+    /// What it holds so far.
+    pub(super) fn file(&self) -> &File {
+        &self.file
     }
 
     /// How errors name it.

@@ -55,5 +55,6 @@ mod standard_streams;
 mod throttled;
 mod url_lists;
 mod verdicts;
+mod warc;
 mod world;
 mod wrong_side;

@@ -22,7 +22,7 @@ use anyhow::Context;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::StoreError;
+use super::{StoreError, warc};
 use crate::model::{Outcome, Record};
 use index::{Entry, Index};
 
@@ -185,6 +185,9 @@ impl Journal {
         else {
             return false;
         };
+        if let Some(stored) = warc::is_stored(&self.dir, record) {
+            return stored;
+        }
         let inside = Path::new(file)
             .components()
             .all(|part| matches!(part, Component::Normal(_)));

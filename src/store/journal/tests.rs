@@ -19,6 +19,8 @@ pub(super) fn failed_record(id: &str, line: u64) -> Record {
     Record {
         outcome: Outcome::Failed,
         file: None,
+        offset: None,
+        length: None,
         bytes: None,
         error: Some(RecordError {
             kind: ErrorKind::Status,
