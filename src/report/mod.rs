@@ -19,5 +19,5 @@ pub use files::{write_files, write_whole};
 pub use origins::OriginRow;
 pub use progress::{LogWriter, Progress, ProgressMode, Screen, Snapshot};
 pub use spent::{Share, Spent, Stage};
-pub use summary::{Example, ExitFacts, ExitRow, FailureRow, GroupRow, Summary, Totals};
+pub use summary::{Example, ExitFacts, ExitRow, FailureRow, GroupRow, ProbedCaps, Summary, Totals};
 pub use tally::{Counts, Tally, Tried};
