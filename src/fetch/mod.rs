@@ -29,6 +29,7 @@ mod request;
 mod socket;
 mod tls;
 mod wire;
+mod workers;
 
 #[cfg(test)]
 mod testing;
