@@ -111,7 +111,7 @@ impl Found {
                 at.and_then(|row| row.ratio).unwrap_or(0.0)
             ),
             Reason::Plateau => format!(
-                "{:.1} answers a second, and {:.1} at {carries}",
+                "{:.1} answers a second, against {:.1} at {carries}",
                 figure(|row| row.goodput, at),
                 figure(|row| row.goodput, below)
             ),
@@ -144,7 +144,7 @@ impl Found {
                                    than at the start; probe again at a quieter time"
                 .to_owned(),
             Obstacle::Budget { level, needs } => format!(
-                "the rate binds, not the exit: {level} at a time are {needs:.0} requests a second, \
+                "the rate binds, not the exit: {level} at a time take {needs:.0} requests a second, \
                  and the budget allows {:.0}; give --own-target if the target is yours, a higher \
                  --rate, or more --target at other sites",
                 self.pace.unwrap_or(0.0)

@@ -154,7 +154,9 @@ impl<'a> Chart<'a> {
     }
 
     fn draw(&self, lines: &[(&str, Figure<'_>)], ideal: Option<f64>) -> String {
-        let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">");
+        let mut svg = format!(
+            "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"drawing of the table below\">"
+        );
         self.axes(&mut svg);
         if let Some(per_worker) = ideal {
             let points = self.rows.iter().map(|row| {
