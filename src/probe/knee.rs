@@ -268,3 +268,118 @@ fn interval(mut values: Vec<f64>) -> (f64, f64) {
     let high = ((n / 2.0 + reach).ceil() as usize).min(values.len() - 1);
     (values[low], values[high])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::level::{Level, Outcome, Plan};
+    use super::*;
+    use crate::model::Time;
+
+    /// A level whose workers all take so long, by target in turn, and where these failed.
+    fn level(concurrency: u32, millis: &[u64], failed: &[(Outcome, u32)]) -> Measured {
+        let plan = Plan::of(concurrency, millis.len());
+        let mut level = Level::new(plan, Time::ZERO);
+        let mut free: Vec<Time> = vec![Time::ZERO; concurrency as usize];
+        let mut bad = failed
+            .iter()
+            .flat_map(|(outcome, times)| (0..*times).map(|_| *outcome));
+        // Workers in step: they begin together and end together.
+        while level.wants_more() {
+            let mut begun = Vec::new();
+            for at in &mut free {
+                let target = level.next_target();
+                level.start(*at);
+                begun.push((*at, target));
+                *at = *at + std::time::Duration::from_millis(millis[target]);
+            }
+            for ((start, target), end) in begun.into_iter().zip(&free) {
+                let outcome = bad.next().unwrap_or(Outcome::Answer);
+                level.end(start, target, outcome, *end);
+            }
+        }
+        level.finish()
+    }
+
+    fn found(level: &Measured, base: &Measured, unclear: f64) -> Finding {
+        let below = Below {
+            base,
+            last: base,
+            full: None,
+            refused: base.refused,
+            unclear,
+        };
+        judge(level, &below)
+    }
+
+    #[test]
+    fn each_target_is_compared_with_itself() {
+        let base = level(1, &[10, 1_000], &[]);
+        let shift = Shift::between(&base, &level(2, &[30, 1_000], &[])).unwrap();
+        // The logarithms' median is between none and three times.
+        assert!((shift.ratio - 3_f64.sqrt()).abs() < 1e-6, "{shift:?}");
+        assert!(shift.lower <= shift.ratio && shift.ratio <= shift.upper);
+        assert!(
+            Shift::between(&base, &level(2, &[10, 1_000], &[]))
+                .unwrap()
+                .ratio
+                < 1.01
+        );
+    }
+
+    #[test]
+    fn growth_is_counted_per_doubling() {
+        let base = level(1, &[100], &[]);
+        let growth = |concurrency, millis| {
+            Growth::between(&base, &level(concurrency, &[millis], &[])).factor
+        };
+        assert!((growth(2, 100) - 2.0).abs() < 0.1, "{}", growth(2, 100));
+        assert!((growth(4, 100) - 2.0).abs() < 0.1);
+        assert!((growth(4, 400) - 1.0).abs() < 0.1);
+        assert!((growth(4, 200) - 2_f64.sqrt()).abs() < 0.1);
+    }
+
+    #[test]
+    fn refusals_are_a_limit_only_where_none_came_below() {
+        let base = level(1, &[100], &[]);
+        let refusing = level(2, &[100], &[(Outcome::Refused, 2)]);
+        assert_eq!(found(&refusing, &base, 0.0), Finding::Knee(Reason::Hard));
+        let refused_before = level(1, &[100], &[(Outcome::Refused, 1)]);
+        assert_ne!(
+            found(&refusing, &refused_before, 0.0),
+            Finding::Knee(Reason::Hard)
+        );
+    }
+
+    #[test]
+    fn three_faults_in_a_level_are_in_doubt_and_six_are_not() {
+        let base = level(1, &[100], &[]);
+        let faulty = |kind, times| found(&level(2, &[100], &[(kind, times)]), &base, 0.0);
+        assert_eq!(faulty(Outcome::ExitFault, 2), Finding::Good);
+        assert_eq!(faulty(Outcome::ExitFault, 3), Finding::Doubt(Reason::Err));
+        assert_eq!(faulty(Outcome::Unclear, 3), Finding::Doubt(Reason::Err));
+        assert_eq!(faulty(Outcome::TargetFault, 3), Finding::Good);
+        let many = level(2, &[100], &[(Outcome::Answer, 8), (Outcome::ExitFault, 6)]);
+        assert_eq!(found(&many, &base, 0.0), Finding::Knee(Reason::Err));
+        // The site's own faults come at every level.
+        let unclear = level(2, &[100], &[(Outcome::Unclear, 4)]);
+        assert_eq!(found(&unclear, &base, 0.1), Finding::Good);
+    }
+
+    #[test]
+    fn a_latency_that_grows_while_the_goodput_does_is_a_knee_at_twice_the_baseline() {
+        let (base, last) = (level(1, &[100], &[]), level(2, &[140], &[]));
+        let judged = |millis| {
+            let below = Below {
+                base: &base,
+                last: &last,
+                full: None,
+                refused: 0,
+                unclear: 0.0,
+            };
+            judge(&level(4, &[millis], &[]), &below)
+        };
+        assert_eq!(judged(150), Finding::Good);
+        assert_eq!(judged(210), Finding::Knee(Reason::Latency));
+        assert_eq!(judged(280), Finding::Knee(Reason::Plateau));
+    }
+}

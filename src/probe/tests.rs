@@ -496,3 +496,32 @@ fn a_budget_that_binds_is_told_and_is_no_knee() {
     assert!((30.0..50.0).contains(&needs), "{needs}");
     assert_eq!(asked, [1, 1, 2]);
 }
+
+#[test]
+fn a_baseline_that_moves_is_looked_at_again_and_then_there_is_no_verdict() {
+    let verdict = |slow_from: usize, slow_to: usize| {
+        let (times, slow) = (Times::of(0.3), Times(vec![3.0 * SERVICE; Times::COUNT]));
+        let mut ladder = Ladder::new(scope(&[1, 2, 4, 8, 16]));
+        let (mut asked, mut left) = (0, 400);
+        loop {
+            match ladder.next(left) {
+                Step::Done(verdict) => return (verdict, asked),
+                Step::Measure { plan, .. } => {
+                    asked += 1;
+                    let is_slow = (slow_from..slow_to).contains(&asked);
+                    let times = if is_slow { &slow } else { &times };
+                    let found = Sim::new(SOUND, times, 1).measure(plan);
+                    left -= found.sent;
+                    ladder.take(found);
+                }
+            }
+        }
+    };
+    // The fifth step is the second look at the baseline.
+    assert_eq!(verdict(99, 99), (Verdict::NoKnee { carries: 16 }, 8));
+    let unstable = Verdict::None(Obstacle::Unstable);
+    assert_eq!(verdict(5, 99), (unstable, 6));
+    // Slow once, and not when looked at again: within a factor of 1.5 over both.
+    let (_, asked) = verdict(5, 6);
+    assert!(asked > 6, "{asked}");
+}
