@@ -133,8 +133,8 @@ pub(super) struct Ladder {
     /// A level that looks like a knee (why) or good, and may be the other.
     doubt: Option<(u32, Option<Reason>)>,
     bisected: bool,
-    /// A second baseline that differs from the first and is measured again.
-    moved: Option<Measured>,
+    /// The baseline had moved when it was looked at last, so it is looked at once more.
+    moved: bool,
     /// The baseline was looked at again on the way up.
     checked: bool,
     ended: Option<Obstacle>,
@@ -151,7 +151,7 @@ impl Ladder {
             knee: None,
             doubt: None,
             bisected: false,
-            moved: None,
+            moved: false,
             checked: false,
             ended: None,
         }
@@ -205,7 +205,7 @@ impl Ladder {
             (_, None) => return Some(Role::Base),
             _ => {}
         }
-        if self.moved.is_some() {
+        if self.moved {
             return Some(Role::Check);
         }
         let last = self.last_good();
@@ -395,18 +395,10 @@ impl Ladder {
 
     fn check(&mut self, found: Measured) {
         let Some(base) = &mut self.base else { return };
-        let again = self.moved.take();
-        let is_second = again.is_some();
-        let found = match again {
-            Some(mut first) => {
-                first.add(&found);
-                first
-            }
-            None => found,
-        };
+        let is_second = std::mem::take(&mut self.moved);
         let shift = Shift::between(base, &found);
         match shift {
-            Some(shift) if shift.is_drift() && !is_second => self.moved = Some(found),
+            Some(shift) if shift.is_drift() && !is_second => self.moved = true,
             Some(shift) if shift.is_drift() && shift.is_sure() => {
                 self.ended = Some(Obstacle::Unstable);
             }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::world::{Run, World};
 
 /// What an exit takes for a request: long against the noise of a busy machine.
-const BASE: Duration = Duration::from_millis(60);
+const BASE: Duration = Duration::from_millis(80);
 
 const FILE: &str = "exits.txt.probe.json";
 
@@ -25,6 +25,30 @@ fn probe(world: &World, args: &[&str]) -> Run {
     let mut command = world.exitfetch(["probe", "--exits", "exits.txt"]);
     command.args(args);
     world.finish(command)
+}
+
+/// A probe whose result has to be right. A busy machine may disturb one: then the next one has
+/// to be right.
+#[track_caller]
+fn measure(world: &World, args: &[&str], is_right: impl Fn(&Value) -> bool) -> (Run, Value) {
+    let first = probe(world, args);
+    if first.status == Some(0) {
+        let found = file(world);
+        if is_right(&found) {
+            return (first, found);
+        }
+    }
+    world.lab.reset();
+    let second = probe(world, args).expect(0);
+    let found = file(world);
+    let both = [&first.stdout, &second.stdout].map(String::as_str).concat();
+    assert!(is_right(&found), "{both}");
+    (second, found)
+}
+
+/// What one exit of the first tier carries.
+fn per_exit(found: &Value) -> u64 {
+    found["tiers"][0]["per_exit"].as_u64().unwrap()
 }
 
 fn own(target: &str) -> [&str; 3] {
@@ -52,10 +76,8 @@ fn a_run_takes_its_caps_from_the_probe() {
     let page = world.dir().join("probe.html");
     let mut args = own("http://o.test/bytes/100").to_vec();
     args.extend(["--html", "probe.html"]);
-    let probed = probe(&world, &args).expect(0);
-    let found = file(&world);
-    let carries = found["tiers"][0]["per_exit"].as_u64().unwrap();
-    assert!((4..=6).contains(&carries), "{}", probed.stdout);
+    let (probed, found) = measure(&world, &args, |found| (4..=6).contains(&per_exit(found)));
+    let carries = per_exit(&found);
     assert_eq!(found["tiers"][0]["tier"], "static");
     assert_eq!(found["tiers"][0]["reason"], "PLATEAU", "{found:#}");
     assert!(requests(&world) <= 400 && probed.stdout.contains("spent: "));
@@ -161,10 +183,10 @@ fn an_exit_that_refuses_the_fifth_connection_has_a_hard_limit_of_four() {
     let world = world([exit(0).behaving(limit)]);
     let mut args = own("http://o.test/bytes/100").to_vec();
     args.extend(["--tunnel", "--json"]);
-    let probed = probe(&world, &args).expect(0);
+    let (probed, _) = measure(&world, &args, |found| {
+        per_exit(found) == 4 && found["tiers"][0]["reason"] == "HARD"
+    });
     let found: Value = serde_json::from_str(&probed.stdout).unwrap();
-    assert_eq!(found["tiers"][0]["per_exit"], 4, "{found:#}");
-    assert_eq!(found["tiers"][0]["reason"], "HARD");
     // What was cut off is counted, too, so the exit saw at most as many.
     let stats = world.exit_at_rest(0);
     let spent = found["requests"].as_u64().unwrap();
@@ -184,12 +206,12 @@ fn what_the_exits_of_a_group_share_is_found_by_probing_them_together() {
     let world = world(std::iter::repeat_n(one, 5));
     let mut args = own("http://o.test/bytes/100").to_vec();
     args.extend(["--joint", "--max-requests", "1000"]);
-    let probed = probe(&world, &args).expect(0);
-    let found = file(&world);
-    let cap = found["groups"][0]["cap"].as_u64().unwrap();
-    assert!((10..=15).contains(&cap), "{}", probed.stdout);
-    let single = found["tiers"][0]["per_exit"].as_u64().unwrap();
-    assert!((4..=6).contains(&single), "{}", probed.stdout);
+    let group_cap = |found: &Value| found["groups"][0]["cap"].as_u64();
+    let (_, found) = measure(&world, &args, |found| {
+        let cap_is_right = group_cap(found).is_some_and(|cap| (10..=15).contains(&cap));
+        cap_is_right && (4..=6).contains(&per_exit(found))
+    });
+    let (cap, single) = (group_cap(&found).unwrap(), per_exit(&found));
     assert!(requests(&world) <= 1000);
 
     world.urls((0..60).map(|n| format!("http://o.test/ok/{n}")));
@@ -208,10 +230,11 @@ fn what_the_exits_of_a_group_share_is_found_by_probing_them_together() {
 #[test]
 fn contract_and_request_bound_are_kept() {
     let world = world([exit(0).attributes("cap=3")]);
-    probe(&world, &own("http://o.test/bytes/100")).expect(0);
+    measure(&world, &own("http://o.test/bytes/100"), |found| {
+        per_exit(found) == 3
+    });
     let stats = world.exit_at_rest(0);
     assert_eq!((stats.in_flight.peak, stats.sockets.peak), (3, 3));
-    assert_eq!(file(&world)["tiers"][0]["per_exit"], 3);
     world.lab.reset();
     let mut args = own("http://o.test/bytes/100").to_vec();
     args.extend(["--max-requests", "70"]);
@@ -294,7 +317,7 @@ fn logins_are_used_and_never_shown() {
     let world = world([exit(2).login("customer", "hunter2")]);
     let mut args = own("http://us:s3cret@o.test/bytes/50").to_vec();
     args.extend(["--levels", "1,2", "--html", "page.html", "--json"]);
-    let probed = probe(&world, &args).expect(0);
+    let (probed, _) = measure(&world, &args, |_| true);
     let written =
         ["page.html", FILE].map(|name| std::fs::read_to_string(world.dir().join(name)).unwrap());
     let all = [probed.stdout, probed.stderr, written.concat()].concat();
