@@ -143,12 +143,17 @@ impl Found {
             Obstacle::Unstable => "unstable: one request at a time took another time at the end \
                                    than at the start; probe again at a quieter time"
                 .to_owned(),
-            Obstacle::Budget { level, needs } => format!(
-                "the rate binds, not the exit: {level} at a time take {needs:.0} requests a second, \
-                 and the budget allows {:.0}; give --own-target if the target is yours, a higher \
-                 --rate, or more --target at other sites",
-                self.pace.unwrap_or(0.0)
-            ),
+            Obstacle::Budget { level, needs } => match self.pace {
+                Some(pace) => format!(
+                    "the rate binds, not the exit: {level} at a time take {needs:.0} requests a \
+                     second, and the budget allows {pace:.0}; give --own-target if the target is \
+                     yours, a higher --rate, or more --target at other sites"
+                ),
+                None => format!(
+                    "the settings file's per_origin binds, not the exit: it allows fewer than \
+                     {level} at a time"
+                ),
+            },
             Obstacle::Spent => {
                 "too few requests are left for the next level: raise --max-requests".to_owned()
             }

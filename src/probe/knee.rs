@@ -36,7 +36,7 @@ const UNSURE: f64 = 1.0;
 /// of two such medians is then within the sum of both with 95 % (1.96 / √2).
 const HALF_WIDTH: f64 = 1.386;
 /// The baseline may move between these factors within a probe.
-pub(super) const DRIFT: (f64, f64) = (0.67, 1.5);
+const DRIFT: (f64, f64) = (0.67, 1.5);
 
 /// Why a level is a knee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

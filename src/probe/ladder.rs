@@ -359,7 +359,7 @@ impl Ladder {
             unclear: f64::from(unclear) / f64::from(ended.max(1)),
         };
         let finding = judge(found, &below);
-        let level_reached = self.is_reached(found);
+        let level_reached = Ladder::is_reached(found);
         match finding {
             Finding::Good | Finding::Unsure if !level_reached => {
                 self.ended = Some(self.unreached(level));
@@ -388,7 +388,7 @@ impl Ladder {
         let failed = base.exit_faults + base.refused + base.unclear;
         if failed >= 3 && f64::from(failed) > 0.1 * f64::from(base.ended()) {
             self.ended = Some(Obstacle::Faulty);
-        } else if !self.is_reached(base) {
+        } else if !Ladder::is_reached(base) {
             self.ended = Some(self.unreached(1));
         }
     }
@@ -426,8 +426,8 @@ impl Ladder {
     }
 
     /// All its workers were busy, and did not wait for a budget.
-    fn is_reached(&self, level: &Measured) -> bool {
-        self.scope.pace.is_none() || level.reached() >= REACHED * f64::from(level.concurrency)
+    fn is_reached(level: &Measured) -> bool {
+        level.reached() >= REACHED * f64::from(level.concurrency)
     }
 
     fn unreached(&self, level: u32) -> Obstacle {

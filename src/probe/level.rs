@@ -16,7 +16,7 @@ use crate::model::Time;
 const LEAST: u32 = 30;
 /// Samples per worker, so that each of many workers goes round a few times.
 const PER_WORKER: u32 = 4;
-/// Most samples of a level, whatever its concurrency.
+/// Most samples of a level, before they are rounded up to whole rounds.
 pub(super) const MOST: u32 = 120;
 /// Longest time of one level. Targets up to some 3 s can be measured within it.
 const LEVEL_TIME: Duration = Duration::from_secs(90);

@@ -297,6 +297,45 @@ fn ends_early((behaviour, target, status, said): (&str, &str, i32, &str)) {
     assert!(requests(&world) <= 80, "{target}: {}", requests(&world));
 }
 
+/// `probe` takes those keys of `[run]` that are its own flags, and the other tables.
+#[test]
+fn the_settings_file_holds_for_a_probe_too() {
+    let world = world([exit(0)]);
+    let text = "[run]\nexits = \"exits.txt\"\nout = \"there\"\nrate = \"unlimited\"\n\
+                user_agent = \"from file\"\n[origins.\"o.test\"]\nper_origin = 2\n";
+    world.write("exitfetch.toml", text);
+    let mut command = world.exitfetch(["probe", "--target", "http://o.test/echo"]);
+    command.args(["--levels", "1,2,4"]);
+    let probed = world.finish(command).expect(3);
+    assert!(
+        probed.stdout.contains("per_origin binds"),
+        "{}",
+        probed.stdout
+    );
+    assert_eq!(world.exit_at_rest(0).in_flight.peak, 2);
+    assert!(!world.dir().join("there").exists());
+}
+
+/// A signal ends it; what was not measured to its end is not written.
+#[test]
+fn an_interrupted_probe_writes_nothing() {
+    let world = world([exit(0)]);
+    let mut command = world.exitfetch(["probe", "--exits", "exits.txt"]);
+    command.args(own("http://o.test/bytes/10"));
+    let child = command.spawn().unwrap();
+    let start = std::time::Instant::now();
+    while world.exit(0).stats().requests < 3 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let run = world.wait(child).expect(130);
+    assert!(run.stderr.contains("stopped"), "{}", run.stderr);
+    assert!(!world.dir().join(FILE).exists());
+    world.exit_at_rest(0);
+}
+
 #[test]
 fn without_a_target_nothing_is_sent_and_a_rehearsal_is_offered() {
     let world = world([exit(0)]);
