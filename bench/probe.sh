@@ -2,7 +2,7 @@
 # How often `exitfetch probe` finds what an exit of a lab carries.
 #
 #   bench/probe.sh [CAPACITY…]      default: 2 4 8
-#   RUNS=20 DELAY=60ms bench/probe.sh 4
+#   RUNS=20 DELAY=150ms bench/probe.sh 4
 #
 # Per capacity c: so many probes of a fresh lab's exit whose time per request grows in proportion
 # to its load beyond c. Printed: how many found a per_exit within [c, 1.5c], and what the others
@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 runs=${RUNS:-20}
-delay=${DELAY:-60ms}
+delay=${DELAY:-150ms}
 program=$(realpath "${EXITFETCH:-target/debug/exitfetch}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

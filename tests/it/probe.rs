@@ -8,7 +8,9 @@ use serde_json::Value;
 use crate::world::{Run, World};
 
 /// What an exit takes for a request: long against the noise of a busy machine.
-const BASE: Duration = Duration::from_millis(80);
+const BASE: Duration = Duration::from_millis(60);
+/// The same where no capacity is looked for.
+const SHORT: Duration = Duration::from_millis(30);
 
 const FILE: &str = "exits.txt.probe.json";
 
@@ -229,7 +231,7 @@ fn what_the_exits_of_a_group_share_is_found_by_probing_them_together() {
 /// What the contract allows is never passed, and what the probe may send neither.
 #[test]
 fn contract_and_request_bound_are_kept() {
-    let world = world([exit(0).attributes("cap=3")]);
+    let world = world([exit(0).base(SHORT).attributes("cap=3")]);
     measure(&world, &own("http://o.test/bytes/100"), |found| {
         per_exit(found) == 3
     });
@@ -300,7 +302,7 @@ fn ends_early((behaviour, target, status, said): (&str, &str, i32, &str)) {
 /// `probe` takes those keys of `[run]` that are its own flags, and the other tables.
 #[test]
 fn the_settings_file_holds_for_a_probe_too() {
-    let world = world([exit(0)]);
+    let world = world([exit(0).base(SHORT)]);
     let text = "[run]\nexits = \"exits.txt\"\nout = \"there\"\nrate = \"unlimited\"\n\
                 user_agent = \"from file\"\n[origins.\"o.test\"]\nper_origin = 2\n";
     world.write("exitfetch.toml", text);
@@ -353,7 +355,7 @@ fn without_a_target_nothing_is_sent_and_a_rehearsal_is_offered() {
 /// No login of an exit or a target shows anywhere, and it arrives.
 #[test]
 fn logins_are_used_and_never_shown() {
-    let world = world([exit(2).login("customer", "hunter2")]);
+    let world = world([exit(2).base(SHORT).login("customer", "hunter2")]);
     let mut args = own("http://us:s3cret@o.test/bytes/50").to_vec();
     args.extend(["--levels", "1,2", "--html", "page.html", "--json"]);
     let (probed, _) = measure(&world, &args, |_| true);
