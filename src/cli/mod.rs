@@ -10,8 +10,10 @@ mod demo;
 mod descriptors;
 mod dry_run;
 mod fleet;
+mod hints;
 mod lab;
 mod logging;
+mod metrics;
 mod probe;
 mod probed;
 mod run;
@@ -128,13 +130,15 @@ pub fn main() -> ExitCode {
     // One provider for all of TLS; a second call could only find it set.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let result = parse(std::env::args_os().collect()).and_then(execute);
-    match result {
+    let code = match result {
         Ok(code) => code.into(),
         Err(stopped) => {
-            logging::say(&format!("error: {:#}", stopped.error));
+            logging::say(&hints::describe(&stopped.error));
             stopped.code.into()
         }
-    }
+    };
+    logging::flush();
+    code
 }
 
 /// What is meant: the command, and for `run` the settings file behind it.
