@@ -9,6 +9,7 @@ pub mod fetch;
 pub mod input;
 pub mod lab;
 pub mod model;
+pub mod probe;
 pub mod report;
 pub mod schedule;
 pub mod simulate;

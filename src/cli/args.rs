@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::values::{self, Header, MetricsAddress, Rate, Size, Span};
+use super::connection::ConnectionArgs;
+use super::values::{self, MetricsAddress, Rate, Size, Span};
 use crate::input::ListFormat;
 use crate::model::Codes;
 use crate::report::ProgressMode;
@@ -51,6 +52,9 @@ pub struct RunArgs {
     /// Requests in flight through one exit; wins over its tier, never over its own cap=
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=65_535), help_heading = "Exits")]
     pub per_exit: u32,
+    /// Leave caps out that `exitfetch probe` wrote beside the exit list
+    #[arg(long, help_heading = "Exits")]
+    pub no_probe_file: bool,
     /// Requests in flight in all [default: what the limit of open files allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Exits")]
     pub max_in_flight: Option<u32>,
@@ -62,9 +66,6 @@ pub struct RunArgs {
         help_heading = "Exits"
     )]
     pub no_exit_timeout: Span,
-    /// Ask exits for a tunnel (CONNECT) to http:// targets too
-    #[arg(long, help_heading = "Exits")]
-    pub tunnel: bool,
 
     /// Requests per second to one site through all exits together: 0.2, 5, 30/m, unlimited
     #[arg(
@@ -96,38 +97,9 @@ pub struct RunArgs {
     /// Further tries of a job; up to 10 failures of exits are not counted
     #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Requests")]
     pub retries: u32,
-    /// Longest time for dial, handshake and TLS together
-    #[arg(
-        long,
-        value_name = "DUR",
-        default_value = "10s",
-        help_heading = "Requests"
-    )]
-    pub connect_timeout: Span,
-    /// Longest wait for the whole head of an answer
-    #[arg(
-        long,
-        value_name = "DUR",
-        default_value = "30s",
-        help_heading = "Requests"
-    )]
-    pub first_byte_timeout: Span,
-    /// Longest gap inside a body
-    #[arg(
-        long,
-        value_name = "DUR",
-        default_value = "15s",
-        help_heading = "Requests"
-    )]
-    pub stall_timeout: Span,
-    /// Longest time of one attempt from dial to last byte
-    #[arg(
-        long,
-        value_name = "DUR",
-        default_value = "5m",
-        help_heading = "Requests"
-    )]
-    pub timeout: Span,
+    /// How exits and sites are spoken to
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
     /// Redirects followed per job; 0 takes the 3xx as the answer
     #[arg(
         long,
@@ -139,27 +111,9 @@ pub struct RunArgs {
     /// Statuses that are ok and stored, such as 200-299,404; others fail the job
     #[arg(long, value_name = "CODES", default_value_t = Codes::default(), help_heading = "Requests")]
     pub accept: Codes,
-    /// A request header, repeatable; secret ones belong in the settings file
-    #[arg(
-        short = 'H',
-        long = "header",
-        value_name = "NAME: VALUE",
-        value_parser = values::HeaderParser,
-        help_heading = "Requests"
-    )]
-    pub header: Vec<Header>,
-    /// The User-Agent header
-    #[arg(short = 'A', long, value_name = "UA", default_value = concat!("exitfetch/", env!("CARGO_PKG_VERSION")), help_heading = "Requests")]
-    pub user_agent: String,
     /// Ask for gzip, br and zstd; store bodies decoded
     #[arg(long, help_heading = "Requests")]
     pub compressed: bool,
-    /// PEM file with root certificates to trust besides the system's
-    #[arg(long, value_name = "FILE", help_heading = "Requests")]
-    pub cacert: Option<PathBuf>,
-    /// Verify no certificate: anybody in between can read and change what is fetched
-    #[arg(long, help_heading = "Requests")]
-    pub insecure: bool,
 
     /// Output directory; a second run in it resumes
     #[arg(

@@ -148,6 +148,7 @@ async fn fetcher(dir: &Path) -> Result<(Fetcher, usize)> {
     let config = FleetConfig {
         tiers: &Default::default(),
         groups: &none,
+        probed: &Default::default(),
     };
     let fleet = Fleet::new(list.exits, PerExit::Default(CAP), &config);
     let words = ["exitfetch", "run"];

@@ -8,7 +8,7 @@ use clap::Args;
 use super::values::Span;
 use super::{Code, Stopped, stdout};
 use crate::engine::Signals;
-use crate::lab::{Behaviour, ExitConfig, Lab, LabConfig};
+use crate::lab::{Account, Behaviour, ExitConfig, Lab, LabConfig};
 use crate::model::Scheme;
 
 /// Shown under `lab --help`.
@@ -34,6 +34,9 @@ pub(super) struct LabArgs {
     /// Requests an exit serves at full speed; with more it slows down in proportion. 0: any
     #[arg(long, value_name = "N", default_value_t = 3)]
     capacity: u32,
+    /// Requests all exits together serve at full speed, as one group [default: any]
+    #[arg(long, value_name = "N")]
+    account: Option<u32>,
     /// Time an exit adds to each request
     #[arg(long, value_name = "DUR")]
     delay: Option<Span>,
@@ -71,6 +74,11 @@ impl LabArgs {
         let mut exit = ExitConfig::new(self.scheme)
             .capacity(self.capacity)
             .base(self.delay.map_or(Duration::ZERO, |span| span.0));
+        if let Some(capacity) = self.account {
+            exit = exit
+                .account(&Account::of(capacity))
+                .attributes("group=account");
+        }
         if let Some((user, pass)) = &self.login {
             exit = exit.login(user, pass);
         }

@@ -6,6 +6,7 @@
 mod args;
 mod cat;
 mod config;
+mod connection;
 mod demo;
 mod descriptors;
 mod dry_run;
@@ -14,6 +15,8 @@ mod hints;
 mod lab;
 mod logging;
 mod metrics;
+mod probe;
+mod probed;
 mod report;
 mod run;
 mod settings;
@@ -35,6 +38,7 @@ use config::{Config, File};
 const EXAMPLES: &str = "\
 Start here:
   exitfetch demo                                     see it work, on this machine alone
+  exitfetch probe --exits exits.txt --target URL     find how much an exit carries
   exitfetch run --exits exits.txt --urls urls.txt    fetch
   exitfetch run --help                               every setting of a run";
 
@@ -64,6 +68,10 @@ enum Command {
     /// Print one stored body, from files and WARC alike
     #[command(after_help = cat::EXAMPLES)]
     Cat(cat::CatArgs),
+    /// Find how much an exit carries, for the caps of a run
+    #[command(after_help = probe::EXAMPLES)]
+    #[command(override_usage = "exitfetch probe --exits <FILE|URL|-> --target <URL>... [OPTIONS]")]
+    Probe(Box<probe::ProbeArgs>),
     /// Show the main job on a loopback lab in this process
     Demo,
     /// Keep a loopback lab running: origins and exits to rehearse on
@@ -151,17 +159,21 @@ struct Parsed {
 
 fn parse(words: Vec<OsString>) -> Result<Parsed, Stopped> {
     let typed = Cli::parse_from(&words);
-    let Command::Run(args) = &typed.command else {
-        return Ok(Parsed {
-            command: typed.command,
-            config: Config::default(),
-            per_exit_given: false,
-        });
+    let (command, named) = match &typed.command {
+        Command::Run(args) => ("run", args.config.as_deref()),
+        Command::Probe(args) => ("probe", args.config.as_deref()),
+        _ => {
+            return Ok(Parsed {
+                command: typed.command,
+                config: Config::default(),
+                per_exit_given: false,
+            });
+        }
     };
-    let (config, file) = config::load(args.config.as_deref()).map_err(Stopped::usage)?;
+    let (config, file) = config::load(named).map_err(Stopped::usage)?;
     let words = match file {
         None => words,
-        Some(file) => with_file(words, &config, &file).map_err(Stopped::usage)?,
+        Some(file) => with_file(words, &config, &file, command).map_err(Stopped::usage)?,
     };
     // The file's words were tried above, the user's own before: both are known to be good.
     let matches = Cli::command().get_matches_from(words);
@@ -178,12 +190,26 @@ fn parse(words: Vec<OsString>) -> Result<Parsed, Stopped> {
     })
 }
 
-/// The user's words with those of the file before them, so that the user's win.
+/// The user's words with those of the file before them, so that the user's win. `command` is
+/// `run`, or another one that takes those keys of `[run]` that are its own flags as well.
 ///
 /// # Errors
 /// A key or a value that cannot be used, with its place in the file.
-fn with_file(words: Vec<OsString>, config: &Config, file: &File) -> anyhow::Result<Vec<OsString>> {
+fn with_file(
+    words: Vec<OsString>,
+    config: &Config,
+    file: &File,
+    command: &str,
+) -> anyhow::Result<Vec<OsString>> {
     let mut cli = Cli::command();
+    let own_flag = {
+        let own = cli.find_subcommand(command).cloned();
+        move |key: &str| {
+            let flag = key.replace('_', "-");
+            let mut flags = own.iter().flat_map(|own| own.get_arguments());
+            command == "run" || flags.any(|arg| arg.get_long() == Some(&flag))
+        }
+    };
     let run = cli
         .find_subcommand_mut("run")
         .ok_or_else(|| anyhow::anyhow!("there is no `run`"))?;
@@ -192,6 +218,9 @@ fn with_file(words: Vec<OsString>, config: &Config, file: &File) -> anyhow::Resu
     for (key, value) in &config.run {
         let place = || file.place(key.span());
         let own = config::as_words(key.get_ref(), value, run).with_context(place)?;
+        if !own_flag(key.get_ref()) {
+            continue;
+        }
         let alone = front.iter().chain(&own).chain(back);
         match Cli::try_parse_from(alone) {
             Ok(_) => all.extend(own),
@@ -220,6 +249,7 @@ fn execute(parsed: Parsed) -> Result<Code, Stopped> {
         Command::Run(args) => run::run(*args, parsed.config, parsed.per_exit_given),
         Command::Report(args) => report::report(&args),
         Command::Cat(args) => cat::cat(&args),
+        Command::Probe(args) => probe::probe(*args, parsed.config),
         Command::Demo => demo::demo(),
         Command::Lab(args) => lab::lab(args),
         Command::Simulate(args) => simulate::simulate(&args),
@@ -240,7 +270,8 @@ mod tests {
     fn joined(typed: &[&str], text: &str) -> anyhow::Result<Vec<OsString>> {
         let file = File::new("own.toml", text);
         let words = ["exitfetch", "run"].iter().chain(typed);
-        with_file(words.map(OsString::from).collect(), &file.read()?, &file)
+        let words = words.map(OsString::from).collect();
+        with_file(words, &file.read()?, &file, "run")
     }
 
     fn meant(typed: &[&str], text: &str) -> Box<args::RunArgs> {

@@ -13,11 +13,12 @@ use super::config::Config;
 use super::descriptors::{self, Room};
 use super::fleet::{Fleet, FleetConfig, PerExit, unknown_names};
 use super::hints::{self, Lists};
+use super::probed::{self, Probed};
 use super::values::Span;
 use super::{Code, Stopped, dry_run, logging, metrics, settings, stdout};
 use crate::engine::{self, End, Ended, Plan, Signals, StatusRequests};
 use crate::fetch::{Conns, Fetcher};
-use crate::input::{ListSource, Urls, exits, urls};
+use crate::input::{ExitList, ListSource, Urls, exits, urls};
 use crate::model::Clock;
 use crate::report::{Metrics, Progress, ProgressMode, Screen, Summary, write_files};
 use crate::schedule::{Rules, Scheduler};
@@ -102,7 +103,7 @@ impl Job {
         let options = settings::fetch(&self.args, &self.config.origins).map_err(Stopped::usage)?;
         let fetcher =
             Fetcher::new(options, fleet.exits.clone(), self.clock).map_err(Stopped::usage)?;
-        if self.args.insecure {
+        if self.args.connection.insecure {
             tracing::warn!(
                 "--insecure: no certificate is verified; anybody in between can read and change what is fetched"
             );
@@ -125,6 +126,7 @@ impl Job {
         let metrics = metrics.map_err(Stopped::local)?;
         let store = self.store().map_err(Stopped::local)?;
         let copy = self.copy(&store).map_err(Stopped::local)?;
+        let probed = fleet.probed.clone();
         let lists = Lists {
             exit_list: exit_list_name,
             url_list: list.clone(),
@@ -146,7 +148,8 @@ impl Job {
             signals,
             status,
         });
-        let end = engine::run(plan).await;
+        let mut end = engine::run(plan).await;
+        end.summary.probe = probed;
         self.conclude(end, &lists)
     }
 
@@ -189,6 +192,11 @@ impl Job {
     async fn fleet(&self, source: ListSource) -> Result<(Fleet, Variables), Stopped> {
         let name = source.to_string();
         let variable = |name: &str| std::env::var(name).ok();
+        let probed = if self.args.no_probe_file {
+            Probed::default()
+        } else {
+            Probed::beside(&source, self.clock.unix(self.clock.now()))
+        };
         let list = exits::read(source, None, variable)
             .await
             .map_err(Stopped::usage)?;
@@ -196,13 +204,7 @@ impl Job {
             tracing::warn!("{name}:{}: {}", refused.line, refused.reason);
         }
         if list.exits.is_empty() {
-            let first = list.refused.first();
-            let why = first.map_or("it is empty".to_owned(), |refused| {
-                format!("line {}: {}", refused.line, refused.reason)
-            });
-            return Err(Stopped::usage(anyhow!(
-                "{name} has no usable exit ({why}); nothing was sent\nhint: write one per line, such as http://user:pass@host:port"
-            )));
+            return Err(no_usable_exit(&name, &list));
         }
         if list.duplicates > 0 {
             tracing::info!("{name}: {} listed again, used once each", list.duplicates);
@@ -215,11 +217,15 @@ impl Job {
         let config = FleetConfig {
             tiers: &self.config.tiers,
             groups: &self.config.groups,
+            probed: &probed,
         };
         for unknown in unknown_names(&list.exits, per_exit, &config) {
             tracing::warn!("{name}: {unknown}");
         }
         let fleet = Fleet::new(list.exits, per_exit, &config);
+        if let Some(used) = &fleet.probed {
+            probed::tell(used);
+        }
         Ok((fleet, list.variables))
     }
 
@@ -337,6 +343,17 @@ struct Parts {
     metrics: Option<Metrics>,
     signals: Signals,
     status: StatusRequests,
+}
+
+/// Says why a list without a usable exit has none.
+pub(super) fn no_usable_exit(name: &str, list: &ExitList) -> Stopped {
+    let first = list.refused.first();
+    let why = first.map_or("it is empty".to_owned(), |refused| {
+        format!("line {}: {}", refused.line, refused.reason)
+    });
+    Stopped::usage(anyhow!(
+        "{name} has no usable exit ({why}); nothing was sent\nhint: write one per line, such as http://user:pass@host:port"
+    ))
 }
 
 /// A signal came before anything was sent; `what` had not happened yet.

@@ -8,6 +8,7 @@ use http::HeaderMap;
 
 use super::args::RunArgs;
 use super::config::{OriginConfig, Site};
+use super::connection::ConnectionArgs;
 use super::values::Header;
 use crate::fetch::{Coding, Limits, Options, TlsRoots, Tunnel};
 use crate::schedule::{OriginRules, Rules};
@@ -48,6 +49,23 @@ pub(super) fn rules(
 /// # Errors
 /// A certificate file that cannot be used.
 pub(super) fn fetch(args: &RunArgs, origins: &BTreeMap<Site, OriginConfig>) -> Result<Options> {
+    let mut options = connection(&args.connection, origins)?;
+    options.limits.max_body = args.max_body.map(|size| size.0);
+    if args.compressed {
+        options.coding = Coding::Compressed;
+    }
+    options.tapes = args.archive().is_some();
+    Ok(options)
+}
+
+/// The part of it that `run` and `probe` share: bodies of any size, as they are, no archive.
+///
+/// # Errors
+/// A certificate file that cannot be used.
+pub(super) fn connection(
+    args: &ConnectionArgs,
+    origins: &BTreeMap<Site, OriginConfig>,
+) -> Result<Options> {
     let per_origin = origins
         .iter()
         .filter(|(_, config)| !config.headers.is_empty())
@@ -58,18 +76,14 @@ pub(super) fn fetch(args: &RunArgs, origins: &BTreeMap<Site, OriginConfig>) -> R
             first_byte: args.first_byte_timeout.0,
             stall: args.stall_timeout.0,
             total: args.timeout.0,
-            max_body: args.max_body.map(|size| size.0),
+            max_body: None,
         },
         tunnel_http: if args.tunnel {
             Tunnel::Always
         } else {
             Tunnel::Https
         },
-        coding: if args.compressed {
-            Coding::Compressed
-        } else {
-            Coding::Identity
-        },
+        coding: Coding::Identity,
         tls: if args.insecure {
             TlsRoots::insecure()
         } else {
@@ -78,7 +92,7 @@ pub(super) fn fetch(args: &RunArgs, origins: &BTreeMap<Site, OriginConfig>) -> R
         headers: headers(args.header.iter().cloned()),
         user_agent: args.user_agent.clone(),
         per_origin_headers: per_origin.collect(),
-        tapes: args.archive().is_some(),
+        tapes: false,
     })
 }
 

@@ -125,10 +125,10 @@ impl Rehearsal {
             rules: self.rules.clone(),
             per_exit: args.per_exit,
             limits: Limits {
-                connect: args.connect_timeout.0,
-                first_byte: args.first_byte_timeout.0,
-                stall: args.stall_timeout.0,
-                total: args.timeout.0,
+                connect: args.connection.connect_timeout.0,
+                first_byte: args.connection.first_byte_timeout.0,
+                stall: args.connection.stall_timeout.0,
+                total: args.connection.timeout.0,
             },
             max_time: args.max_time.map(|span| span.0),
         }

@@ -99,6 +99,36 @@ impl fmt::Display for Size {
     }
 }
 
+/// Levels of a probe: `1,2,4,8,16`, ascending from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Levels(pub Vec<u32>);
+
+impl FromStr for Levels {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Levels, String> {
+        let wrong = || {
+            format!(
+                "`{text}` are no levels: write numbers that ascend from 1 to at most 1024, such as 1,2,4,8,16"
+            )
+        };
+        let levels: Result<Vec<u32>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+        let levels = levels.map_err(|_| wrong())?;
+        let ascend = levels.windows(2).all(|pair| pair[0] < pair[1]);
+        match (levels.first(), levels.last()) {
+            (Some(1), Some(2..=1024)) if ascend => Ok(Levels(levels)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Levels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let levels: Vec<String> = self.0.iter().map(u32::to_string).collect();
+        f.write_str(&levels.join(","))
+    }
+}
+
 /// A request header as `-H` takes it: `Name: value`.
 #[derive(Clone, Debug)]
 pub struct Header(pub HeaderName, pub HeaderValue);
@@ -212,6 +242,15 @@ mod tests {
         assert_eq!(size("256MiB"), Ok(256 << 20));
         assert_eq!(size("0"), Ok(0));
         assert!(size("big").is_err());
+    }
+
+    #[test]
+    fn levels_ascend_from_one() {
+        let levels = |text: &str| text.parse::<Levels>().map(|l| l.0);
+        assert_eq!(levels("1,2, 4"), Ok(vec![1, 2, 4]));
+        for text in ["", "1", "2,4", "1,4,2", "1,1,2", "0,1", "1,2048", "1,x"] {
+            assert!(levels(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -102,7 +102,7 @@ mod mask;
 mod rows;
 pub mod source;
 mod table;
-mod target;
+pub mod target;
 pub mod urls;
 
 pub use exits::{ExitList, RefusedExit};

@@ -1,10 +1,12 @@
 //! What a lab is made of: its exits, how they are spoken to, how much they carry.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::{Scheme, Secret};
 
 use super::behaviour::Behaviour;
+use super::gauge::Gauge;
 
 /// A whole lab.
 #[derive(Clone, Debug)]
@@ -65,6 +67,8 @@ pub struct ExitConfig {
     pub access: Access,
     /// How fast it is, and how many it serves at that speed.
     pub load: Load,
+    /// What it shares with other exits.
+    pub account: Option<Account>,
     /// How it behaves at first.
     pub behaviour: Behaviour,
     /// More attributes for its line in `exits.txt`, such as `tier=static cap=4`.
@@ -79,6 +83,7 @@ impl ExitConfig {
             scheme,
             access: Access::Open,
             load: Load::default(),
+            account: None,
             behaviour: Behaviour::Good,
             attributes: String::new(),
         }
@@ -121,6 +126,12 @@ impl ExitConfig {
     /// How many requests it serves at full speed; 0 is as many as come.
     pub fn capacity(mut self, requests: u32) -> ExitConfig {
         self.load.capacity = requests;
+        self
+    }
+
+    /// Shares the capacity of this account with all exits that do.
+    pub fn account(mut self, account: &Account) -> ExitConfig {
+        self.account = Some(account.clone());
         self
     }
 
@@ -176,6 +187,33 @@ pub enum Access {
         /// How many sessions the line in `exits.txt` makes.
         sessions: u32,
     },
+}
+
+/// A capacity that several exits share, as those of a provider's plan do: with more requests
+/// in flight through all of them, all of them slow down. Clones are the same account.
+#[derive(Clone, Debug)]
+pub struct Account {
+    capacity: u32,
+    pub(super) in_flight: Arc<Gauge>,
+}
+
+impl Account {
+    /// An account that serves so many requests at full speed; 0 is as many as come.
+    pub fn of(capacity: u32) -> Account {
+        Account {
+            capacity,
+            in_flight: Arc::default(),
+        }
+    }
+
+    /// How long a request takes at an exit with this load, as far as the account has a say.
+    pub(super) fn service(&self, load: &Load, origin: Duration, draw: u64) -> Duration {
+        let own = Load {
+            capacity: self.capacity,
+            ..*load
+        };
+        own.service(origin, self.in_flight.now(), draw)
+    }
 }
 
 /// The latency model: flat up to `capacity` requests in flight, then in proportion to load.
@@ -239,6 +277,15 @@ mod tests {
         }
         assert_eq!(load.service(Duration::ZERO, 8, 0), 40 * MS);
         assert_eq!(load.service(60 * MS, 12, 0), 240 * MS);
+    }
+
+    #[test]
+    fn an_account_slows_all_its_exits_down_together() {
+        let (account, load) = (Account::of(2), Load::default());
+        let same = account.clone();
+        let _inside = [(); 6].map(|()| account.in_flight.enter_owned());
+        assert_eq!(same.service(&load, 20 * MS, 0), 60 * MS);
+        assert_eq!(Account::of(2).service(&load, 20 * MS, 0), 20 * MS);
     }
 
     #[test]

@@ -46,7 +46,7 @@ use tokio::task::JoinSet;
 use crate::model::Clock;
 
 pub use behaviour::{Behaviour, Over, Page};
-pub use config::{Access, ExitConfig, LabConfig, Load};
+pub use config::{Access, Account, ExitConfig, LabConfig, Load};
 pub use content::content;
 pub use control::LabStats;
 pub use exit::{ExitStats, LoginStats};

@@ -267,7 +267,7 @@ pub(super) async fn misbehave(mut wire: Wire, act: Act) {
 
 /// A request that is being answered. Dropped: it counts as unfinished.
 struct InFlight<'a> {
-    _at_exit: Option<[Option<Inside<'a>>; 2]>,
+    _at_exit: Option<[Option<Inside<'a>>; 3]>,
     _at_host: Inside<'a>,
     _at_origin: Inside<'a>,
     unfinished: [Option<&'a AtomicU64>; 2],

@@ -28,5 +28,5 @@ pub use metrics::Metrics;
 pub use origins::OriginRow;
 pub use progress::{Console, HeldBack, LogLine, Progress, ProgressMode, STATUS, Screen, Snapshot};
 pub use spent::{Share, Spent, Stage};
-pub use summary::{Example, ExitFacts, ExitRow, FailureRow, GroupRow, Summary, Totals};
+pub use summary::{Example, ExitFacts, ExitRow, FailureRow, GroupRow, ProbedCaps, Summary, Totals};
 pub use tally::{Counts, Tally, Tried};

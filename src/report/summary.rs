@@ -1,6 +1,7 @@
 //! The result of a run in figures: what `summary.json`, `exits.csv` and the table show.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -31,6 +32,9 @@ pub struct Summary {
     /// What would help most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<Hint>,
+    /// Caps that came from a probe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbedCaps>,
     /// Groups with a cap.
     pub groups: Vec<GroupRow>,
     /// One row per exit, in the order of the list.
@@ -95,6 +99,31 @@ pub struct Hint {
     pub stage: Stage,
     /// What it held, what stood idle, and the one knob that would help.
     pub knob: String,
+}
+
+/// Caps that came from a probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProbedCaps {
+    /// The file they were read from.
+    pub file: String,
+    /// Age of the oldest of them.
+    pub age_days: u64,
+    /// What each exit of a tier and region carries, or all exits of a group together.
+    pub caps: BTreeMap<String, u32>,
+}
+
+impl ProbedCaps {
+    /// All of it on one line.
+    pub fn sentence(&self) -> String {
+        let caps = self.caps.iter().map(|(name, cap)| format!("{name} {cap}"));
+        let days = match self.age_days {
+            0 => "today's".to_owned(),
+            1 => "1 day old".to_owned(),
+            days => format!("{days} days old"),
+        };
+        let caps = caps.collect::<Vec<_>>().join(", ");
+        format!("caps from {} ({days}): {caps}", self.file)
+    }
 }
 
 /// A group's row.
@@ -195,6 +224,7 @@ impl Summary {
             hint: binding(&spent, &limits).filter(|_| tally.counts.attempts > 0),
             origins,
             time: spent.shares(),
+            probe: None,
             groups,
             exits,
         };

@@ -66,6 +66,9 @@ impl Summary {
                 format_args!("group {name}: cap {}, peak {}", group.cap, group.peak),
             );
         }
+        if let Some(probe) = &self.probe {
+            line(&mut out, format_args!("{}", clean(&probe.sentence())));
+        }
         out.push('\n');
         line(&mut out, format_args!("{}", totals_line(&self.totals)));
         if let Some(why) = &self.stopped {

@@ -10,12 +10,12 @@ const FLOORS: [(&str, u8); 11] = [
     ("input", 1),
     ("schedule", 2),
     ("fetch", 2),
-    ("probe", 2),
     ("store", 2),
     ("report", 2),
     ("lab", 2),
     ("engine", 3),
     ("simulate", 3),
+    ("probe", 3),
     ("cli", 4),
 ];
 

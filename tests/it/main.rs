@@ -37,6 +37,7 @@ mod long_lists;
 mod memory;
 mod metrics;
 mod names;
+mod probe;
 mod proxies;
 mod readme;
 mod real_proxies;

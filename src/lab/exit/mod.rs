@@ -142,20 +142,27 @@ impl Exit {
     }
 
     /// Counts a request as in flight.
-    pub(super) fn enter<'a>(&'a self, user: Option<&'a User>) -> [Option<Inside<'a>>; 2] {
+    pub(super) fn enter<'a>(&'a self, user: Option<&'a User>) -> [Option<Inside<'a>>; 3] {
         self.requests.fetch_add(1, Relaxed);
         let at_user = user.map(|user| {
             user.requests.fetch_add(1, Relaxed);
             user.in_flight.enter()
         });
-        [Some(self.in_flight.enter()), at_user]
+        let account = self.config.account.as_ref();
+        let at_account = account.map(|account| account.in_flight.enter());
+        [Some(self.in_flight.enter()), at_user, at_account]
     }
 
     /// How long a request takes whose origin takes `origin`.
     pub(super) fn service(&self, origin: Duration) -> Duration {
         let draw = self.requests.load(Relaxed);
         let in_flight = self.in_flight.now();
-        self.config.load.service(origin, in_flight, draw)
+        let load = &self.config.load;
+        let own = load.service(origin, in_flight, draw);
+        match &self.config.account {
+            Some(account) => own.max(account.service(load, origin, draw)),
+            None => own,
+        }
     }
 
     /// Whether this login may use the exit.
