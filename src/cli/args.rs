@@ -231,4 +231,7 @@ pub struct RunArgs {
     /// Settings file [default: ./exitfetch.toml, if there is one]
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     pub config: Option<PathBuf>,
+    /// Print all settings as a settings file, with where each comes from, and do nothing else
+    #[arg(long, help_heading = "Run")]
+    pub print_config: bool,
 }
