@@ -189,6 +189,9 @@ pub struct RunArgs {
     /// Fetch everything anew; the old results.jsonl is kept under another name
     #[arg(long, conflicts_with = "no_retry_failed", help_heading = "Output")]
     pub fresh: bool,
+    /// Ask again for what is stored, and fetch what has changed since
+    #[arg(long, conflicts_with = "fresh", help_heading = "Output")]
+    pub refresh: bool,
     /// Write each record there too as it happens; - is standard output
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub results: Option<String>,

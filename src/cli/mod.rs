@@ -19,6 +19,7 @@ mod settings;
 mod shell;
 mod simulate;
 mod stdout;
+mod urls;
 mod values;
 
 use std::ffi::OsString;
@@ -65,6 +66,9 @@ enum Command {
     /// Rehearse a fleet without any network: a scenario file against the scheduler
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::SimulateArgs),
+    /// List the URLs of a run's output directory, by how they ended
+    #[command(after_help = urls::EXAMPLES)]
+    Urls(urls::UrlsArgs),
     /// Print a completion script for a shell
     Completions {
         /// bash, zsh, fish, elvish or powershell
@@ -174,6 +178,7 @@ fn execute(command: Command, words: &[OsString]) -> Result<Code, Stopped> {
         Command::Demo => demo::demo(),
         Command::Lab(args) => lab::lab(args),
         Command::Simulate(args) => simulate::simulate(&args),
+        Command::Urls(args) => urls::urls(&args),
         Command::Completions { shell } => shell::completions(shell, &mut Cli::command()),
         Command::Man => shell::man(Cli::command()),
     }

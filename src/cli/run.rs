@@ -13,7 +13,7 @@ use super::fleet::{Fleet, FleetConfig, PerExit, unknown_names};
 use super::layers::Source;
 use super::values::Span;
 use super::{Code, Meant, Stopped, dry_run, logging, settings, stdout};
-use crate::engine::{self, End, Ended, Plan, Signals};
+use crate::engine::{self, End, Ended, Plan, Signals, Stored};
 use crate::fetch::{Conns, Fetcher};
 use crate::input::{ListSource, Urls, exits, urls};
 use crate::model::Clock;
@@ -267,6 +267,11 @@ impl Job {
             urls: parts.urls,
             list: parts.list,
             store: parts.store,
+            stored: if self.args.refresh {
+                Stored::AskedAgain
+            } else {
+                Stored::Done
+            },
             copy: parts.copy,
             max_time: parts.max_time,
             progress: parts.progress,

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::fetch::{Conn, Exchange, Fetcher, Request, Seat};
-use crate::model::{Attempt, Codes, Fault, FaultKind, Head, Phase};
+use crate::model::{Attempt, Codes, Fault, FaultKind, Phase};
 use crate::store::{Bodies, Finished, StoreError, TempBody};
 
 /// What every attempt of a run shares.
@@ -46,7 +46,7 @@ pub(super) fn fly(
 async fn attempt(ground: Arc<Ground>, exit: usize, seat: Seat, request: Request) -> Box<Landed> {
     let mut exchange = ground.fetcher.start(exit, seat, request).await;
     let mut stored = None;
-    if exchange.head().is_some_and(|head| ground.keeps(head)) {
+    if ground.keeps(exchange.attempt()) {
         stored = Some(store(&mut exchange, ground.bodies.create()).await);
     } else {
         exchange.discard().await;
@@ -75,10 +75,13 @@ async fn attempt(ground: Arc<Ground>, exit: usize, seat: Seat, request: Request)
 }
 
 impl Ground {
-    /// Whether the body that follows `head` is the job's result.
-    fn keeps(&self, head: &Head) -> bool {
+    /// Whether the body that follows is the job's result.
+    fn keeps(&self, attempt: &Attempt) -> bool {
+        let Some(head) = &attempt.head else {
+            return false;
+        };
         let redirects = matches!(head.status, 301..=303 | 307 | 308) && self.max_redirects > 0;
-        !redirects && self.accept.contains(head.status)
+        !redirects && !attempt.is_not_modified() && self.accept.contains(head.status)
     }
 }
 

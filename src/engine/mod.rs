@@ -11,6 +11,7 @@
 mod flight;
 mod landing;
 mod records;
+mod refresh;
 mod signals;
 mod stop;
 mod winding_up;
@@ -25,13 +26,14 @@ use tokio::time::{Sleep, sleep_until};
 
 use crate::fetch::{Conns, Fetcher, Request};
 use crate::input::Urls;
-use crate::model::{Clock, Codes, Exit, Time};
+use crate::model::{Clock, Codes, Exit, Record, Time};
 use crate::report::{Progress, Summary, Tally};
 use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Work};
 use crate::store::{ResultsCopy, Store};
 use flight::{Ground, Landed};
 use stop::Stop;
 
+pub use refresh::Stored;
 pub use signals::Signals;
 pub use stop::Ended;
 
@@ -62,6 +64,8 @@ pub struct Plan {
     pub list: String,
     /// The output directory.
     pub store: Store,
+    /// What becomes of entries whose body is in it already.
+    pub stored: Stored,
     /// A second place for records.
     pub copy: Option<ResultsCopy>,
     /// Stop after this long.
@@ -115,6 +119,7 @@ struct Engine {
     /// Entries of the list so far.
     entries: u64,
     store: Store,
+    stored: Stored,
     copy: Option<ResultsCopy>,
     tally: Tally,
     progress: Progress,
@@ -133,6 +138,8 @@ struct Flight {
     lease: Lease,
     work: Box<Work>,
     exit: usize,
+    /// The record of what is stored already, which the request may ask by.
+    known: Option<Box<Record>>,
 }
 
 impl Engine {
@@ -159,6 +166,7 @@ impl Engine {
             list_read: false,
             entries: 0,
             store: plan.store,
+            stored: plan.stored,
             copy: plan.copy,
             progress: plan.progress,
             signals: plan.signals,
@@ -239,6 +247,7 @@ impl Engine {
         let Start { lease, exit, work } = start;
         let exit = exit.index();
         let seat = self.conns.take(exit, work.target(), now);
+        let known = self.known(&work);
         let request = Request {
             method: work.method().clone(),
             target: work.target().clone(),
@@ -246,10 +255,17 @@ impl Engine {
             headers: work.headers().map(std::borrow::Cow::into_owned),
             body: work.body().cloned(),
             left_origin: work.left_origin(),
+            validators: refresh::validators(known.as_deref()),
         };
         let task = flight::fly(Arc::clone(&self.ground), exit, seat, request);
         let id = self.tasks.spawn(task).id();
-        self.flights.insert(id, Flight { lease, work, exit });
+        let flight = Flight {
+            lease,
+            work,
+            exit,
+            known,
+        };
+        self.flights.insert(id, flight);
     }
 
     fn tell(&mut self, note: &Note) {

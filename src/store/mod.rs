@@ -7,6 +7,7 @@
 mod bodies;
 mod error;
 mod journal;
+mod latest;
 mod lock;
 mod names;
 mod results_copy;
@@ -24,6 +25,7 @@ use crate::model::Clock;
 pub use bodies::{Bodies, Finished, TempBody};
 pub use error::StoreError;
 pub use journal::{Decision, FailedBefore, Journal, Loaded, Past, Twin};
+pub use latest::{Kept, latest};
 pub use names::Names;
 pub use results_copy::{CopyError, ResultsCopy};
 pub use template::NameTemplate;

@@ -109,6 +109,13 @@ impl Journal {
         }
     }
 
+    /// The entry `job`, which was [`Decision::Done`], is fetched all the same: it counts as
+    /// under way until [`Journal::settle`].
+    pub fn ask_again(&mut self, job: &Job) {
+        let what = fingerprint(&self.index, job);
+        self.start(self.index.key(&*job.id), what, job);
+    }
+
     fn start(&mut self, key: u64, what: u32, job: &Job) -> Decision {
         let first = UnderWay {
             what,
