@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, Command, ValueEnum};
 
 use super::values::{self, Header, Rate, Size, Span};
 use crate::input::ListFormat;
@@ -32,9 +32,44 @@ pub enum LogFormat {
     Json,
 }
 
+/// The flags that `-h` shows.
+const MOST_USED: [&str; 15] = [
+    "brief",
+    "help",
+    "exits",
+    "urls",
+    "dry_run",
+    "per_exit",
+    "rate",
+    "retries",
+    "accept",
+    "header",
+    "user_agent",
+    "out",
+    "refresh",
+    "quiet",
+    "max_time",
+];
+
+/// `run` as `-h` shows it.
+pub fn brief(run: Command) -> Command {
+    run.mut_args(|arg| {
+        let shown = MOST_USED.contains(&arg.get_id().as_str());
+        arg.hide(!shown)
+    })
+    .after_help("All flags, examples and exit statuses: exitfetch run --help")
+}
+
 /// `exitfetch run`.
 #[derive(Args, Debug)]
 pub struct RunArgs {
+    /// Print the flags that are used most
+    #[arg(short = 'h')]
+    pub brief: bool,
+    /// Print all flags
+    #[arg(long, action = ArgAction::HelpShort)]
+    help: Option<bool>,
+
     /// Exits, one a line: a file, an https:// address, or - for standard input
     #[arg(long, value_name = "FILE|URL|-", help_heading = "Lists")]
     pub exits: Option<String>,

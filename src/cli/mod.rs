@@ -57,6 +57,7 @@ enum Command {
     /// Fetch a URL list through a list of exits
     #[command(after_help = run::EXAMPLES)]
     #[command(override_usage = "exitfetch run --exits <FILE|URL|-> --urls <FILE|URL|-> [OPTIONS]")]
+    #[command(disable_help_flag = true)]
     Run(Box<args::RunArgs>),
     /// Show the main job on a loopback lab in this process
     Demo,
@@ -168,6 +169,7 @@ fn meant(words: &[OsString], named: Option<PathBuf>) -> anyhow::Result<Meant> {
 
 fn execute(command: Command, words: &[OsString]) -> Result<Code, Stopped> {
     match command {
+        Command::Run(typed) if typed.brief => shell::help(args::brief(layers::run_command())),
         Command::Run(typed) => {
             let meant = meant(words, typed.config).map_err(Stopped::usage)?;
             match meant.args.print_config {

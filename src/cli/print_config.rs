@@ -44,16 +44,16 @@ fn text(meant: &Meant) -> String {
     let mut page = Page::default();
     page.comment("Settings of `exitfetch run`. Save it as exitfetch.toml to get the same again.");
     page.comment("What is commented out is a default, or holds a secret.");
+    if let Some(file) = &meant.file {
+        page.comment(&format!("Settings file: {file}"));
+    }
     page.table("run");
     if let Some(run) = meant.resolved.run() {
         for arg in layers::flags(&layers::run_command()) {
             setting(&mut page, arg, run, &meant.resolved);
         }
     }
-    match &meant.file {
-        Some(file) => tables(&mut page, file),
-        None => built_in_tiers(&mut page, &Table::new()),
-    }
+    tables(&mut page, meant.file.as_ref());
     page.0
 }
 
@@ -162,27 +162,36 @@ fn is_secret(name: &HeaderName, value: &str) -> bool {
     !value.is_empty() && !HARMLESS.contains(name)
 }
 
-fn tables(page: &mut Page, file: &File) {
-    let all = file.table();
-    let of = |section: &str| all.get(section).and_then(Value::as_table).cloned();
-    let tiers = of("tiers").unwrap_or_default();
+fn tables(page: &mut Page, file: Option<&File>) {
+    let all = file.map(File::table).unwrap_or_default();
+    let of = |section: &str| {
+        let table = all.get(section).and_then(Value::as_table);
+        table.cloned().unwrap_or_default()
+    };
+    let mut tiers = of("tiers");
+    for (name, _) in TIERS {
+        tiers.entry(name).or_insert_with(|| Table::new().into());
+    }
     for (section, named) in [
-        ("tiers", tiers.clone()),
-        ("groups", of("groups").unwrap_or_default()),
-        ("origins", of("origins").unwrap_or_default()),
+        ("tiers", tiers),
+        ("groups", of("groups")),
+        ("origins", of("origins")),
     ] {
         for (name, table) in &named {
             page.table(&format!("{section}.{}", keys::quoted(name)));
             for (key, value) in table.as_table().into_iter().flatten() {
-                let place = file.place_of(&[section, name, key]);
+                let place = file.map(|file| file.place_of(&[section, name, key]));
+                let place = place.unwrap_or_default();
                 match value.as_table() {
                     Some(headers) => headers_of_site(page, headers, &place),
                     None => page.line(&format!("{key} = {value}"), place),
                 }
             }
+            if section == "tiers" {
+                default_of_tier(page, name, table);
+            }
         }
     }
-    built_in_tiers(page, &tiers);
 }
 
 fn headers_of_site(page: &mut Page, headers: &Table, place: &str) {
@@ -201,16 +210,10 @@ fn headers_of_site(page: &mut Page, headers: &Table, place: &str) {
     }
 }
 
-/// What tiers carry of themselves, where the file does not say otherwise.
-fn built_in_tiers(page: &mut Page, own: &Table) {
-    page.0.push('\n');
-    for (name, carries) in TIERS {
-        let said = own.get(name).and_then(|tier| tier.get("per_exit"));
-        if said.is_none() {
-            page.line(
-                &format!("# tiers.{name}.per_exit = {carries}"),
-                Source::Default,
-            );
-        }
+/// What a tier carries of itself, where the file does not say otherwise.
+fn default_of_tier(page: &mut Page, name: &str, own: &Value) {
+    let built_in = TIERS.iter().find(|(known, _)| *known == name);
+    if let (Some((_, carries)), None) = (built_in, own.get("per_exit")) {
+        page.line(&format!("# per_exit = {carries}"), Source::Default);
     }
 }

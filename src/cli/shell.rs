@@ -1,4 +1,4 @@
-//! `completions` and `man`: what a packager installs beside the program.
+//! `completions` and `man`: what a packager installs beside the program; and short help.
 
 use clap::Command;
 use clap_complete::Shell;
@@ -17,6 +17,11 @@ pub(super) fn man(command: Command) -> Result<Code, Stopped> {
         .render(&mut page)
         .map_err(Stopped::local)?;
     show(&page)
+}
+
+/// The flags of `command` that are not hidden.
+pub(super) fn help(mut command: Command) -> Result<Code, Stopped> {
+    show(command.render_help().to_string().as_bytes())
 }
 
 fn show(text: &[u8]) -> Result<Code, Stopped> {
