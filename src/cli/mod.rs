@@ -42,7 +42,7 @@ Start here:
 #[derive(Debug, Parser)]
 #[command(
     name = "exitfetch",
-    version,
+    version = env!("SHOWN_VERSION"),
     max_term_width = 100,
     args_override_self = true
 )]
