@@ -4,8 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# Real proxies that the tests fetch through; curl and jq for the pipelines of README.
-packages=(squid tinyproxy microsocks dante-server curl jq)
+# Real proxies that the tests fetch through; curl and jq for the pipelines of README; shells
+# and readers that check completions and the manual page.
+packages=(squid tinyproxy microsocks dante-server curl jq zsh fish groff mandoc)
 
 missing=()
 for package in "${packages[@]}"; do

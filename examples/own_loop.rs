@@ -24,8 +24,9 @@ use tokio::task::JoinSet;
 
 const CAP: u32 = 2;
 
+/// Fetches the list.
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
+pub async fn main() -> anyhow::Result<()> {
     let lab = Lab::start(LabConfig::alike(3, &ExitConfig::http())).await?;
     let dir = tempfile::tempdir()?;
     lab.write(dir.path())?;
@@ -51,8 +52,10 @@ async fn main() -> anyhow::Result<()> {
     let ok = fetching.run().await;
 
     println!("{ok} of 30 ok");
+    anyhow::ensure!(ok == 30, "the lab answers everything");
     for exit in lab.exits() {
         let stats = exit.stats();
+        anyhow::ensure!(stats.sockets.peak <= CAP, "the scheduler keeps the cap");
         println!(
             "{}: {} requests, at most {} sockets at a time",
             exit.name(),

@@ -32,6 +32,7 @@ mod list_fields;
 mod list_sources;
 mod memory;
 mod names;
+mod packaging;
 mod proxies;
 mod readme;
 mod real_proxies;
