@@ -31,7 +31,7 @@
 //! | `/busy/N` | 503 while more than N are in flight at this host; takes `ms=MS` (100) |
 //! | `/banned/EXIT` | 403 to what comes through the exit of that name, else 200; `status=S` |
 //! | `/flaky/N` | fails the first N times per URL, then 200; `how=S` (503), `reset`, `close`, `cut` |
-//! | `/versions/N` | a text that changes with every N requests of the URL, with `ETag` and `Last-Modified` (`only=etag`, `only=date`), 304 if asked by them; `gone=K`: 404 after K |
+//! | `/versions/N` | a text that changes with every N requests of the URL, with `ETag` and `Last-Modified` (`only=etag`, `only=date`), 304 if asked by them; `to=U`: else to U; `gone=K`: 404 after K |
 //! | `/echo` | what was sent, as JSON: method, target, host, headers, body, exit, login |
 //! | `/truncated/N` | announces N bytes, sends one fewer (`sent=K`), closes |
 //! | `/reset-body/N` | half of N bytes, then a reset |

@@ -29,9 +29,11 @@ pub(super) fn reply(route: &Route<'_>, ask: &Ask<'_>) -> Option<Reply> {
         httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + at)
     });
     let body = Body::Bytes(format!("version {version} of {}\n", ask.target).into());
-    let mut reply = match holds(ask.head, etag.as_deref(), date.as_deref()) {
-        true => Reply::status(304),
-        false => Reply::new(200, body).field("Content-Type", "text/plain"),
+    let holds = holds(ask.head, etag.as_deref(), date.as_deref());
+    let mut reply = match route.query.get("to") {
+        _ if holds => Reply::status(304),
+        Some(url) if !url.contains(['\r', '\n']) => Reply::status(302).field("Location", &url),
+        _ => Reply::new(200, body).field("Content-Type", "text/plain"),
     };
     for (name, value) in [("ETag", etag), ("Last-Modified", date)] {
         if let Some(value) = value {
