@@ -75,8 +75,11 @@ enum Command {
         /// bash, zsh, fish, elvish or powershell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page (roff)
-    Man,
+    /// Print a manual page (roff)
+    Man {
+        /// The page of this command, such as run
+        command: Option<String>,
+    },
 }
 
 /// How the program ends; see DESIGN "Exit codes".
@@ -182,7 +185,7 @@ fn execute(command: Command, words: &[OsString]) -> Result<Code, Stopped> {
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Urls(args) => urls::urls(&args),
         Command::Completions { shell } => shell::completions(shell, &mut Cli::command()),
-        Command::Man => shell::man(Cli::command()),
+        Command::Man { command } => shell::man(Cli::command(), command.as_deref()),
     }
 }
 

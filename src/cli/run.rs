@@ -216,7 +216,7 @@ impl Job {
     }
 
     fn store(&self) -> anyhow::Result<Store> {
-        let store = Store::open(
+        let mut store = Store::open(
             &self.args.out,
             OpenOptions {
                 fresh: self.args.fresh,
@@ -230,6 +230,9 @@ impl Job {
                 clock: self.clock,
             },
         )?;
+        if self.args.refresh {
+            store.journal.begin_refresh()?;
+        }
         if let Some(backup) = &store.backup {
             tracing::info!("--fresh: the old journal is {} now", backup.display());
         }

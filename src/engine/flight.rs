@@ -87,7 +87,7 @@ impl Ground {
 
 async fn store(exchange: &mut Exchange, mut body: TempBody) -> Result<Finished, StoreError> {
     while let Some(chunk) = exchange.chunk().await {
-        body.write(&chunk)?;
+        body.write(chunk).await?;
     }
-    body.finish()
+    body.finish().await
 }

@@ -15,6 +15,7 @@ use super::records;
 use crate::fetch::Validators;
 use crate::model::{Attempt, Job, Outcome, Record, Time};
 use crate::schedule::Work;
+use crate::store::Rest;
 
 /// What becomes of entries whose body is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,16 @@ impl Engine {
             (None, Some(_)) => false,
         };
         (came_from_here && self.store.journal.is_stored(&record)).then(|| Box::new(record))
+    }
+
+    /// All that was replaced is recorded now, and the directory says so.
+    pub(super) fn end_refresh(&mut self) {
+        let rest = match self.has_nothing_left() {
+            true => Rest::Nothing,
+            false => Rest::Some,
+        };
+        // What fails here fails again, and is told, when the journal is closed.
+        let _ = self.store.journal.end_refresh(rest);
     }
 
     /// Records that what is stored still holds. Without the file there is nothing to record:

@@ -30,6 +30,7 @@ mod socket;
 mod tls;
 mod validators;
 mod wire;
+mod workers;
 
 #[cfg(test)]
 mod testing;

@@ -136,10 +136,7 @@ impl Outgoing<'_> {
         let path = &url[Position::BeforePath..Position::AfterQuery];
         let uri = match self.route {
             Route::Tunnel => Uri::try_from(path),
-            Route::Forward => {
-                let (scheme, authority) = (url.scheme(), authority(url));
-                Uri::from_maybe_shared(Bytes::from(format!("{scheme}://{authority}{path}")))
-            }
+            Route::Forward => Uri::from_maybe_shared(absolute(url)),
         };
         uri.map_err(|err| bad_request(format!("the URL cannot be sent: {}", one_line(&err))))
     }
@@ -192,6 +189,15 @@ impl Outgoing<'_> {
             .is_none_or(|body| body.is_empty());
         empty && matches!(self.request.method.as_str(), "POST" | "PUT" | "PATCH")
     }
+}
+
+/// `url` as an exit is asked for it: no userinfo, no fragment.
+fn absolute(url: &Url) -> Bytes {
+    if url.username().is_empty() && url.password().is_none() {
+        return Bytes::copy_from_slice(url[..Position::AfterQuery].as_bytes());
+    }
+    let path = &url[Position::BeforePath..Position::AfterQuery];
+    Bytes::from(format!("{}://{}{path}", url.scheme(), authority(url)))
 }
 
 fn bad_request(detail: impl Into<String>) -> Fault {

@@ -19,11 +19,12 @@ use rustls::{
 };
 use tokio_rustls::TlsConnector;
 
-use crate::model::{Fault, Phase};
+use crate::model::{Fault, FaultKind, Phase};
 
 use super::alarm::Alarm;
-use super::fault::of_io;
+use super::fault::{fault, of_io};
 use super::wire::Wire;
+use super::workers::Workers;
 
 /// Sessions kept per exit. More saves handshakes where an exit visits more TLS origins in
 /// turn, at about 1 KiB each.
@@ -79,6 +80,7 @@ pub(super) struct Tls {
     provider: Arc<CryptoProvider>,
     builder: ConfigBuilder<ClientConfig, WantsVerifier>,
     config: OnceLock<ClientConfig>,
+    workers: Workers,
 }
 
 impl Tls {
@@ -95,6 +97,7 @@ impl Tls {
             provider,
             builder,
             config: OnceLock::new(),
+            workers: Workers::default(),
         })
     }
 
@@ -196,9 +199,14 @@ impl Sessions {
             config.resumption = Resumption::in_memory_sessions(SESSIONS);
             TlsConnector::from(Arc::new(config))
         });
-        match alarm.bound(connector.connect(name, wire)).await {
-            Ok(Ok(stream)) => Ok(Wire::tls(stream)),
-            Ok(Err(err)) => Err(of_io(phase, &err)),
+        let handshake = connector.connect(name, wire);
+        match base.workers.run(alarm, handshake).await {
+            Ok(Some(Ok(stream))) => Ok(Wire::tls(stream)),
+            Ok(Some(Err(err))) => Err(of_io(phase, &err)),
+            Ok(None) => {
+                let detail = "the handshake's thread panicked";
+                Err(fault(phase, FaultKind::Protocol, detail))
+            }
             Err(passed) => Err(passed.fault(phase, "no TLS handshake")),
         }
     }

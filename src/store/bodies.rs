@@ -1,11 +1,13 @@
 //! Bodies on their way to disk: temporary file, digest, final name.
 //!
 //! A [`TempBody`] lives inside a fetch task, so bytes never pass the engine. Up to 64 KiB
-//! stay in memory and become one write at the end; a longer body streams in writes of at
-//! least 128 KiB. Invariant: a file below `bodies/` is whole, because it gets there only by
+//! stay in memory and become one write at the end; a longer body streams in writes of about
+//! 256 KiB. Invariant: a file below `bodies/` is whole, because it gets there only by
 //! [`Finished::commit`]; a body that is dropped before leaves nothing.
 //!
-//! The file calls block: handing them to another thread costs more than they do (measured).
+//! The file calls block. For a small body handing them to another thread costs more than
+//! they do (measured); the pieces of a large one are hashed and written on other threads, as
+//! many as there are cores, while the next piece arrives.
 //! Nothing is synced to the device: a crash of the program loses nothing, a power cut may
 //! lose what the system had not written yet, and resume then finds the size wrong.
 
@@ -13,7 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::StoreError;
 use super::space::Space;
@@ -23,8 +28,12 @@ use crate::model::{Clock, Time};
 
 /// A body up to this many bytes is one write at its end.
 const SMALL: usize = 64 << 10;
-/// A longer one is written whenever this much is buffered.
-const LARGE: usize = 128 << 10;
+/// A longer one is written whenever this much has come. Larger: fewer changes of thread, and
+/// more memory per body.
+const LARGE: usize = 256 << 10;
+/// Shorter pieces of a long body are copied together: each keeps the buffer alive that it was
+/// read into.
+const COPIED: usize = 32 << 10;
 
 /// Hands out temporary bodies of one output directory. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -36,6 +45,8 @@ struct Shared {
     space: Space,
     clock: Clock,
     disk_nanos: AtomicU64,
+    /// Threads that may write at the same time.
+    writers: Arc<Semaphore>,
 }
 
 impl Bodies {
@@ -46,6 +57,7 @@ impl Bodies {
             space,
             clock,
             disk_nanos: AtomicU64::new(0),
+            writers: Arc::new(Semaphore::new(writers())),
         }))
     }
 
@@ -53,10 +65,12 @@ impl Bodies {
     pub fn create(&self) -> TempBody {
         TempBody {
             bodies: self.clone(),
-            buffer: Vec::new(),
-            file: None,
-            digest: Sha256::new(),
             bytes: 0,
+            buffer: Vec::new(),
+            pieces: Vec::new(),
+            waiting: 0,
+            sink: Some(Sink::default()),
+            writing: None,
         }
     }
 
@@ -68,10 +82,10 @@ impl Bodies {
     /// Stores one byte and takes it away again: `bodies/` can be written and is on the file
     /// system of `.tmp/`, so that a rename will do.
     pub(super) fn probe(&self) -> Result<(), StoreError> {
-        let mut body = self.create();
-        body.write(b"?")?;
+        let sink = Sink::default().append(self, &[b"?"])?;
+        let temp = sink.file.ok_or_else(|| self.lost())?;
         let file = "bodies/.writable";
-        body.finish()?.commit(file)?;
+        self.0.files.commit(temp, file)?;
         let path = self.0.files.out().join(file);
         std::fs::remove_file(&path).map_err(StoreError::io("remove", &path))
     }
@@ -92,14 +106,32 @@ impl Bodies {
     }
 }
 
+/// As many as there are cores: they hash, which is work.
+fn writers() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// A body that is still arriving. Dropped, it leaves no file.
 #[derive(Debug)]
 pub struct TempBody {
     bodies: Bodies,
+    bytes: u64,
+    /// Short pieces, joined.
     buffer: Vec<u8>,
+    /// What comes before them.
+    pieces: Vec<Bytes>,
+    /// Length of both.
+    waiting: usize,
+    /// `None` while a thread writes, and after it failed.
+    sink: Option<Sink>,
+    writing: Option<JoinHandle<Result<Sink, StoreError>>>,
+}
+
+/// Where bytes end.
+#[derive(Debug, Default)]
+struct Sink {
     file: Option<TempFile>,
     digest: Sha256,
-    bytes: u64,
 }
 
 impl TempBody {
@@ -107,23 +139,21 @@ impl TempBody {
     ///
     /// # Errors
     /// The disk refused them, or less than `--min-free` is left; the body is then of no use.
-    pub fn write(&mut self, chunk: &[u8]) -> Result<(), StoreError> {
-        self.digest.update(chunk);
+    pub async fn write(&mut self, chunk: Bytes) -> Result<(), StoreError> {
+        let before = self.bytes;
         self.bytes += chunk.len() as u64;
-        let room = if self.file.is_some() { LARGE } else { SMALL };
-        if self.buffer.len() + chunk.len() <= room {
-            self.buffer.extend_from_slice(chunk);
-            return Ok(());
+        self.waiting += chunk.len();
+        if self.bytes <= SMALL as u64 || chunk.len() < COPIED {
+            self.buffer.extend_from_slice(&chunk);
+        } else {
+            self.seal();
+            self.pieces.push(chunk);
         }
-        if self.buffer.is_empty() {
-            return self.spill(chunk);
+        let room = if before <= SMALL as u64 { SMALL } else { LARGE };
+        match self.waiting {
+            waiting if waiting > room => self.hand_over().await,
+            _ => Ok(()),
         }
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.extend_from_slice(chunk);
-        self.spill(&buffer)?;
-        buffer.clear();
-        self.buffer = buffer;
-        Ok(())
     }
 
     /// Bytes taken so far.
@@ -135,38 +165,83 @@ impl TempBody {
     ///
     /// # Errors
     /// As [`TempBody::write`].
-    pub fn finish(self) -> Result<Finished, StoreError> {
-        let temp = self.bodies.append(self.file, &self.buffer)?;
+    pub async fn finish(mut self) -> Result<Finished, StoreError> {
+        if self.bytes > SMALL as u64 && self.waiting > 0 {
+            self.hand_over().await?;
+        }
+        let sink = self.idle().await?.append(&self.bodies, &[&self.buffer])?;
+        let Some(temp) = sink.file else {
+            return Err(self.bodies.lost());
+        };
         Ok(Finished {
             bytes: self.bytes,
-            sha256: hex(&self.digest.finalize()),
+            sha256: hex(&sink.digest.finalize()),
             temp,
             bodies: self.bodies,
         })
     }
 
-    fn spill(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        let open = self.file.take();
-        self.file = Some(self.bodies.append(open, bytes)?);
+    /// Joined pieces become one.
+    fn seal(&mut self) {
+        if !self.buffer.is_empty() {
+            self.pieces.push(std::mem::take(&mut self.buffer).into());
+        }
+    }
+
+    /// Lets another thread write what is waiting, once it has written what it was given before.
+    async fn hand_over(&mut self) -> Result<(), StoreError> {
+        self.seal();
+        self.waiting = 0;
+        let sink = self.idle().await?;
+        let (bodies, pieces) = (self.bodies.clone(), std::mem::take(&mut self.pieces));
+        let turn = Arc::clone(&self.bodies.0.writers).acquire_owned().await;
+        self.writing = Some(spawn_blocking(move || {
+            let _turn = turn;
+            let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
+            sink.append(&bodies, &pieces)
+        }));
         Ok(())
+    }
+
+    /// The sink, as soon as nobody writes to it.
+    async fn idle(&mut self) -> Result<Sink, StoreError> {
+        if let Some(writing) = self.writing.take() {
+            return writing.await.map_err(|_| self.bodies.lost())?;
+        }
+        self.sink.take().ok_or_else(|| self.bodies.lost())
+    }
+}
+
+impl Sink {
+    /// Adds `pieces`, to a temporary file made now if there is none yet.
+    fn append(mut self, bodies: &Bodies, pieces: &[&[u8]]) -> Result<Sink, StoreError> {
+        for piece in pieces {
+            self.digest.update(piece);
+        }
+        let files = &bodies.0.files;
+        bodies.timed(|| {
+            let mut temp = match self.file {
+                Some(open) => open,
+                None => files.create()?,
+            };
+            for piece in pieces {
+                if let Err(error) = temp.write(piece) {
+                    return Err(StoreError::io("write", temp.shown(files))(error));
+                }
+            }
+            let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+            bodies.0.space.spend(bytes)?;
+            self.file = Some(temp);
+            Ok(self)
+        })
     }
 }
 
 impl Bodies {
-    /// Adds `bytes` to the temporary file, made now if there is none yet.
-    fn append(&self, open: Option<TempFile>, bytes: &[u8]) -> Result<TempFile, StoreError> {
-        let files = &self.0.files;
-        self.timed(|| {
-            let mut temp = match open {
-                Some(open) => open,
-                None => files.create()?,
-            };
-            if let Err(error) = temp.write(bytes) {
-                return Err(StoreError::io("write", temp.shown(files))(error));
-            }
-            self.0.space.spend(bytes.len() as u64)?;
-            Ok(temp)
-        })
+    /// A body whose writing ended without a word: its thread died, or it failed before.
+    fn lost(&self) -> StoreError {
+        let error = std::io::Error::other("its writer is gone");
+        StoreError::io("write a body in", self.0.files.dir())(error)
     }
 }
 

@@ -13,15 +13,15 @@ fn temps(dir: &Path) -> usize {
     std::fs::read_dir(dir.join(".tmp")).unwrap().count()
 }
 
-#[test]
-fn a_small_body_touches_the_disk_only_when_it_is_finished() {
+#[tokio::test]
+async fn a_small_body_touches_the_disk_only_when_it_is_finished() {
     let dir = tempfile::tempdir().unwrap();
     let bodies = bodies(dir.path());
     let mut body = bodies.create();
-    body.write(b"te").unwrap();
-    body.write(b"st").unwrap();
+    body.write(Bytes::from_static(b"te")).await.unwrap();
+    body.write(Bytes::from_static(b"st")).await.unwrap();
     assert_eq!(temps(dir.path()), 0);
-    let finished = body.finish().unwrap();
+    let finished = body.finish().await.unwrap();
     assert_eq!(temps(dir.path()), 1);
     assert_eq!(finished.bytes, 4);
     assert_eq!(
@@ -34,44 +34,45 @@ fn a_small_body_touches_the_disk_only_when_it_is_finished() {
     assert_eq!(temps(dir.path()), 0);
 }
 
-#[test]
-fn a_large_body_streams_with_bounded_memory_and_arrives_byte_for_byte() {
+#[tokio::test]
+async fn a_large_body_streams_with_bounded_memory_and_arrives_byte_for_byte() {
     let dir = tempfile::tempdir().unwrap();
     let bodies = bodies(dir.path());
     let mut body = bodies.create();
     let mut whole = Vec::new();
     for n in 0..200u32 {
-        let chunk = vec![n as u8; 7_000 + 13 * n as usize];
+        // Both kinds of pieces: those that are joined and those that are kept.
+        let chunk = vec![n as u8; 7_000 + 313 * n as usize];
         whole.extend_from_slice(&chunk);
-        body.write(&chunk).unwrap();
-        assert!(body.buffer.capacity() <= 2 * LARGE);
+        body.write(chunk.into()).await.unwrap();
+        assert!(body.waiting <= LARGE && body.buffer.capacity() <= 2 * LARGE);
     }
-    assert_eq!(temps(dir.path()), 1);
-    let finished = body.finish().unwrap();
+    let finished = body.finish().await.unwrap();
     assert_eq!(finished.bytes, whole.len() as u64);
     assert_eq!(finished.sha256, hex(&Sha256::digest(&whole)));
     finished.commit("bodies/x").unwrap();
     assert!(std::fs::read(dir.path().join("bodies/x")).unwrap() == whole);
 }
 
-#[test]
-fn a_body_that_is_dropped_leaves_no_file_whatever_its_state() {
+#[tokio::test]
+async fn a_body_that_is_dropped_leaves_no_file_whatever_its_state() {
     let dir = tempfile::tempdir().unwrap();
     let bodies = bodies(dir.path());
     drop(bodies.create());
     let mut large = bodies.create();
-    large.write(&vec![1; 300_000]).unwrap();
+    large.write(vec![1; 300_000].into()).await.unwrap();
+    large.sink = Some(large.idle().await.unwrap());
     assert_eq!(temps(dir.path()), 1);
     drop(large);
-    drop(bodies.create().finish().unwrap());
+    drop(bodies.create().finish().await.unwrap());
     assert_eq!(temps(dir.path()), 0);
     assert!(!dir.path().join("bodies").exists());
 }
 
-#[test]
-fn an_empty_body_is_an_empty_file() {
+#[tokio::test]
+async fn an_empty_body_is_an_empty_file() {
     let dir = tempfile::tempdir().unwrap();
-    let finished = bodies(dir.path()).create().finish().unwrap();
+    let finished = bodies(dir.path()).create().finish().await.unwrap();
     assert_eq!(finished.bytes, 0);
     finished.commit("bodies/empty").unwrap();
     assert_eq!(std::fs::read(dir.path().join("bodies/empty")).unwrap(), b"");
@@ -92,20 +93,20 @@ fn stale_temporary_files_go_and_nothing_else_does() {
     assert!(temp.exists(), "what is not ours stays");
 }
 
-#[test]
-fn a_commit_that_fails_names_the_file_and_leaves_no_temporary_one() {
+#[tokio::test]
+async fn a_commit_that_fails_names_the_file_and_leaves_no_temporary_one() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("bodies"), "in the way").unwrap();
     let bodies = bodies(dir.path());
-    let error = bodies.create().finish().unwrap().commit("bodies/a/b");
+    let error = bodies.create().finish().await.unwrap().commit("bodies/a/b");
     let error = error.unwrap_err().to_string();
     assert!(error.contains("bodies/a"), "{error}");
     assert_eq!(temps(dir.path()), 0);
     assert!(bodies.probe().is_err());
 }
 
-#[test]
-fn a_full_disk_ends_the_body_with_an_error_that_says_so() {
+#[tokio::test]
+async fn a_full_disk_ends_the_body_with_an_error_that_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let bodies = bodies(dir.path());
     let mut body = bodies.create();
@@ -115,8 +116,13 @@ fn a_full_disk_ends_the_body_with_an_error_that_says_so() {
         .write(true)
         .open(dir.path().join(".tmp/full"))
         .unwrap();
-    body.file = Some(TempFile::named(full, dir.path().join(".tmp/full")));
-    let error = body.write(&vec![0; 200_000]).unwrap_err();
+    let file = TempFile::named(full, dir.path().join(".tmp/full"));
+    body.sink = Some(Sink {
+        file: Some(file),
+        ..Sink::default()
+    });
+    body.write(vec![0; 200_000].into()).await.unwrap();
+    let error = body.finish().await.unwrap_err();
     assert!(error.is_full(), "{error}");
     assert!(error.to_string().contains(".tmp/full"), "{error}");
 }

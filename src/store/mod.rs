@@ -24,7 +24,7 @@ use crate::model::Clock;
 
 pub use bodies::{Bodies, Finished, TempBody};
 pub use error::StoreError;
-pub use journal::{Decision, FailedBefore, Journal, Loaded, Past, Twin};
+pub use journal::{Decision, FailedBefore, Journal, Loaded, Past, Rest, Twin};
 pub use latest::{Kept, latest};
 pub use names::Names;
 pub use results_copy::{CopyError, ResultsCopy};

@@ -88,13 +88,13 @@ fn a_directory_that_cannot_be_used_is_left_without_our_temporary_one() {
     assert!(!dir.path().join(".tmp").exists());
 }
 
-#[test]
-fn fresh_fetches_everything_again_and_keeps_the_old_journal() {
+#[tokio::test]
+async fn fresh_fetches_everything_again_and_keeps_the_old_journal() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = Store::open(dir.path(), options()).unwrap();
     let mut body = store.bodies.create();
-    body.write(b"abc").unwrap();
-    body.finish().unwrap().commit("bodies/a").unwrap();
+    body.write("abc".into()).await.unwrap();
+    body.finish().await.unwrap().commit("bodies/a").unwrap();
     store.journal.append(&ok_record("a", 1)).unwrap();
     store.close().unwrap();
     let mut store = Store::open(dir.path(), options()).unwrap();

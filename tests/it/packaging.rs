@@ -82,26 +82,32 @@ fn completions_of_every_shell_are_scripts_that_know_the_flags() {
 #[test]
 fn the_manual_page_is_one_without_warnings() {
     let dir = tempfile::tempdir().unwrap();
-    let page = exitfetch(&["man"]);
-    for part in [
-        ".TH exitfetch 1",
-        ".SH NAME",
-        ".SH SYNOPSIS",
-        "exitfetch\\-run",
+    for (words, parts) in [
+        (
+            &["man"][..],
+            [".TH exitfetch 1", ".SH SUBCOMMANDS", "exitfetch\\-run"],
+        ),
+        (
+            &["man", "run"],
+            [".TH exitfetch-run 1", "\\-\\-per\\-exit", "Exit status"],
+        ),
     ] {
-        assert!(page.contains(part), "{part}");
+        let page = exitfetch(words);
+        for part in parts {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        std::fs::write(dir.path().join("page.1"), page).unwrap();
+        passes(
+            "groff",
+            &["-man", "-Tutf8", "-ww", "-z", "page.1"],
+            dir.path(),
+        );
+        passes(
+            "mandoc",
+            &["-T", "lint", "-W", "error", "page.1"],
+            dir.path(),
+        );
     }
-    std::fs::write(dir.path().join("exitfetch.1"), page).unwrap();
-    passes(
-        "groff",
-        &["-man", "-Tutf8", "-ww", "-z", "exitfetch.1"],
-        dir.path(),
-    );
-    passes(
-        "mandoc",
-        &["-T", "lint", "-W", "error", "exitfetch.1"],
-        dir.path(),
-    );
 }
 
 #[test]
@@ -259,8 +265,13 @@ fn one_of<'w>(words: &'w [&'w str], allowed: &BTreeSet<String>) -> (bool, &'w [&
     }
 }
 
+/// A release of Rust as numbers.
+fn release(text: &str) -> Vec<u32> {
+    text.split('.').map(|part| part.parse().unwrap()).collect()
+}
+
 #[test]
-fn every_dependency_has_a_licence_that_deny_toml_allows_and_none_is_banned() {
+fn every_dependency_has_an_allowed_licence_and_works_with_the_declared_rust() {
     let deny: toml::Table = std::fs::read_to_string(root().join("deny.toml"))
         .unwrap()
         .parse()
@@ -288,11 +299,21 @@ fn every_dependency_has_a_licence_that_deny_toml_allows_and_none_is_banned() {
         .iter()
         .map(|ban| ban["crate"].as_str().unwrap())
         .collect();
+    let own = packages
+        .iter()
+        .find(|package| package["name"] == "exitfetch")
+        .unwrap();
+    let ours = release(own["rust_version"].as_str().unwrap());
     for package in packages {
         let name = package["name"].as_str().unwrap();
         let licence = package["license"].as_str().unwrap_or("none");
         assert!(is_allowed(licence, &allowed), "{name}: {licence}");
         assert!(!banned.contains(&name), "{name} is banned");
+        let needs = package["rust_version"].as_str();
+        assert!(
+            needs.is_none_or(|needs| release(needs) <= ours),
+            "{name} needs Rust {needs:?}: raise rust-version"
+        );
         let source = package["source"].as_str().unwrap_or("registry+path");
         assert!(source.starts_with("registry+"), "{name}: {source}");
     }

@@ -5,6 +5,7 @@ use exitfetch::lab::{ExitConfig, LabConfig};
 use exitfetch::model::{ErrorKind, Outcome, Record};
 
 use crate::world::World;
+use sha2::Digest;
 
 const FAST: [&str; 2] = ["--rate", "unlimited"];
 
@@ -209,6 +210,69 @@ fn no_exit_and_no_site_is_charged_for_304s() {
     );
     let ok: u64 = rows.iter().map(|r| r["ok"].parse::<u64>().unwrap()).sum();
     assert_eq!(ok, 60);
+}
+
+/// Between the rename of a new body and its record a file is newer than what is recorded of it.
+#[test]
+fn a_body_that_a_killed_refresh_replaced_without_a_record_is_fetched_again() {
+    let world = world(&["http://o.test/versions/9", "http://o.test/versions/9/other"]);
+    let first = world.run(&FAST).expect(0);
+    let mark = world.out().join(".refresh");
+    assert!(!mark.exists());
+    world.urls(["http://o.test/silent"]);
+    let mut child = world.start(&["--refresh"]);
+    world.until_asked(3);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(mark.exists());
+    let file = world.out().join(first.line(1).file.as_ref().unwrap());
+    let other = vec![b'x'; std::fs::read(&file).unwrap().len()];
+    std::fs::write(&file, other).unwrap();
+
+    world.urls(["http://o.test/versions/9", "http://o.test/versions/9/other"]);
+    world.lab.reset();
+    let again = world.run(&FAST).expect(0);
+    assert_eq!(
+        world.lab.origin_stats().requests,
+        1,
+        "the other one is as it was"
+    );
+    assert!(
+        world
+            .body(again.records.last().unwrap())
+            .starts_with(b"version 1 ")
+    );
+    assert!(mark.exists(), "it is for a refresh to settle that");
+    refresh(&world);
+    assert!(!mark.exists());
+}
+
+#[test]
+fn a_refresh_that_is_cut_short_loses_nothing_and_can_be_repeated() {
+    let urls: Vec<String> = (0..30)
+        .map(|n| format!("http://o.test/versions/1/{n}"))
+        .collect();
+    let world = world(&urls.iter().map(String::as_str).collect::<Vec<_>>());
+    world.run(&FAST).expect(0);
+    let mut child = world.start(&["--refresh", "--rate", "40"]);
+    world.until_asked(36);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let asked = world.lab.origin_stats().requests;
+    assert!(asked < 60, "it was cut short: {asked}");
+    let again = refresh(&world);
+    assert_eq!(again.len(), 30);
+    assert!(again.iter().all(|record| record.outcome == Outcome::Ok));
+    let stored = world.stored().len();
+    assert_eq!(stored, 30);
+    for record in &again {
+        let sum = sha2::Sha256::digest(world.body(record));
+        assert_eq!(
+            exitfetch::model::job::hex(&sum),
+            *record.sha256.as_ref().unwrap()
+        );
+    }
+    world.assert_nothing_temporary();
 }
 
 impl World {
