@@ -6,19 +6,22 @@
 //! order of the layers and the names (`per_exit`, `EXITFETCH_PER_EXIT`) of flags in them.
 //! Leaves what the values mean to clap and `values`.
 
+mod words;
+
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, Parser};
-use toml::Value;
+use clap::{Arg, ArgMatches, Command, CommandFactory, Parser};
 
 use super::config::{Config, File};
 use super::{Cli, keys};
+
+pub use words::as_words;
 
 /// What a variable's name begins with.
 const PREFIX: &str = "EXITFETCH_";
@@ -114,7 +117,7 @@ pub fn of_environment(
         }
         given.push(Given {
             source: Source::Environment(name.to_owned()),
-            words: words_of_variable(arg, &value).with_context(|| name.to_owned())?,
+            words: words::of_variable(arg, &value).with_context(|| name.to_owned())?,
             arg: arg.clone(),
         });
     }
@@ -136,7 +139,8 @@ pub fn of_file(config: &Config, file: &File) -> Result<Vec<Given>> {
     let command = run_command();
     let given = config.run.iter().map(|(key, value)| {
         let place = file.place(key.span());
-        let (arg, words) = as_words(key.get_ref(), value, &command).context(place.clone())?;
+        let (arg, words) =
+            words::as_words(key.get_ref(), value, &command).context(place.clone())?;
         Ok(Given {
             arg: arg.clone(),
             source: Source::File(place),
@@ -144,19 +148,6 @@ pub fn of_file(config: &Config, file: &File) -> Result<Vec<Given>> {
         })
     });
     given.collect()
-}
-
-/// The flag of `command` that a key of `[run]` is, and the words that it stands for.
-///
-/// # Errors
-/// A key that is no flag, with the nearest one; a value of the wrong shape.
-pub fn as_words<'c>(
-    key: &str,
-    value: &Value,
-    command: &'c Command,
-) -> Result<(&'c Arg, Vec<OsString>)> {
-    let arg = arg_of_key(key, command)?;
-    Ok((arg, words_of_key(arg, key, value)?))
 }
 
 /// Puts the layers under the user's own words, the lowest first.
@@ -212,7 +203,9 @@ impl<'a> Stack<'a> {
                 Err(error) => bail!("{}{}", given.place(), first_line(&error)),
             }
         }
-        kept.retain(|given| is_repeatable(&given.arg) || !self.sources.contains_key(given.key()));
+        kept.retain(|given| {
+            words::is_repeatable(&given.arg) || !self.sources.contains_key(given.key())
+        });
         let mut back: Vec<OsString> = kept.iter().flat_map(|g| g.words.clone()).collect();
         // What is left are settings of one layer that exclude each other.
         if let Err(error) = Cli::try_parse_from(self.front.iter().chain(&back)) {
@@ -228,10 +221,6 @@ impl<'a> Stack<'a> {
         }
         Ok(())
     }
-}
-
-fn is_repeatable(arg: &Arg) -> bool {
-    matches!(arg.get_action(), ArgAction::Append)
 }
 
 fn typed_sources(run: &ArgMatches) -> BTreeMap<String, Vec<Source>> {
@@ -303,243 +292,5 @@ fn is_slip(name: &str, meant: &str) -> bool {
     keys::nearest(name, [meant]).is_some()
 }
 
-fn word(arg: &Arg, value: impl AsRef<OsStr>) -> OsString {
-    let mut word = OsString::from(format!("--{}=", arg.get_long().unwrap_or_default()));
-    word.push(value);
-    word
-}
-
-/// A switch takes words for yes and no; what is repeatable has one value per line.
-fn words_of_variable(arg: &Arg, value: &OsStr) -> Result<Vec<OsString>> {
-    if !arg.get_action().takes_values() {
-        return switch(arg, value.to_str().and_then(yes_or_no));
-    }
-    if is_repeatable(arg) {
-        let text = value.to_str().context("it is not UTF-8")?;
-        let lines = text.lines().filter(|line| !line.trim().is_empty());
-        return Ok(lines.map(|line| word(arg, line)).collect());
-    }
-    Ok(vec![word(arg, value)])
-}
-
-fn yes_or_no(text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" => Some(true),
-        "0" | "false" | "no" | "off" => Some(false),
-        _ => None,
-    }
-}
-
-fn switch(arg: &Arg, on: Option<bool>) -> Result<Vec<OsString>> {
-    let flag = arg.get_long().unwrap_or_default();
-    match on {
-        Some(true) => Ok(vec![format!("--{flag}").into()]),
-        Some(false) => Ok(Vec::new()),
-        None => bail!("write true or false"),
-    }
-}
-
-/// The flag that a key of `[run]` is.
-fn arg_of_key<'c>(key: &str, command: &'c Command) -> Result<&'c Arg> {
-    let id = key.replace('-', "_");
-    if ABOUT_SETTINGS.contains(&id.as_str()) {
-        bail!("[run] {key} is for the command line: remove it here");
-    }
-    if let Some(arg) = flags(command).find(|arg| arg.get_id() == id.as_str()) {
-        return Ok(arg);
-    }
-    let known = flags(command).map(|arg| arg.get_id().as_str());
-    let known = known.filter(|id| !ABOUT_SETTINGS.contains(id));
-    match keys::nearest(&id, known) {
-        Some(meant) => bail!("[run] has no key `{key}`: did you mean `{meant}`?"),
-        None => bail!("[run] has no key `{key}`: see `exitfetch run --help` for the flags"),
-    }
-}
-
-/// `rate = 5` is `--rate=5`, `fresh = true` is `--fresh`.
-fn words_of_key(arg: &Arg, key: &str, value: &Value) -> Result<Vec<OsString>> {
-    if !arg.get_action().takes_values() {
-        return switch(arg, value.as_bool()).with_context(|| format!("[run] {key}"));
-    }
-    match value {
-        Value::String(text) => Ok(vec![word(arg, text)]),
-        Value::Integer(number) => Ok(vec![word(arg, number.to_string())]),
-        Value::Float(number) => Ok(vec![word(arg, number.to_string())]),
-        Value::Array(items) if is_repeatable(arg) => {
-            let texts = items.iter().map(|item| {
-                let text = item.as_str();
-                text.with_context(|| format!("[run] {key}: write a list of texts"))
-            });
-            texts.map(|text| Ok(word(arg, text?))).collect()
-        }
-        _ => bail!("[run] {key}: write text or a number"),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn given(line: &str) -> Result<Vec<Given>> {
-        let file = File::new("own.toml", format!("[run]\n{line}"));
-        of_file(&file.read()?, &file)
-    }
-
-    fn words(line: &str) -> Result<Vec<OsString>> {
-        Ok(given(line)?.into_iter().flat_map(|g| g.words).collect())
-    }
-
-    fn variables(pairs: &[(&str, &str)]) -> Result<Vec<Given>> {
-        of_environment(pairs.iter().map(|(n, v)| (n.into(), v.into())))
-    }
-
-    fn resolved(typed: &[&str], variable: &[(&str, &str)], file: &str) -> Result<Resolved> {
-        let words = ["exitfetch", "run"].iter().chain(typed);
-        let words: Vec<OsString> = words.map(OsString::from).collect();
-        resolve(&words, given(file)?, variables(variable)?)
-    }
-
-    fn shown(resolved: &Resolved, key: &str) -> (Vec<String>, Source) {
-        let run = resolved.run().unwrap();
-        let raw = run.get_raw(key).into_iter().flatten();
-        let raw = raw.map(|value| value.to_str().unwrap().to_owned());
-        (raw.collect(), resolved.source(key))
-    }
-
-    #[test]
-    fn keys_become_the_flags_they_are_named_after() {
-        assert_eq!(words("rate = 0.5").unwrap(), ["--rate=0.5"]);
-        assert_eq!(words("per_exit = 4").unwrap(), ["--per-exit=4"]);
-        assert_eq!(words("per-exit = \"4\"").unwrap(), ["--per-exit=4"]);
-        assert_eq!(words("fresh = true").unwrap(), ["--fresh"]);
-        assert!(words("fresh = false").unwrap().is_empty());
-        let headers = words("header = ['A: b', 'C: d']").unwrap();
-        assert_eq!(headers, ["--header=A: b", "--header=C: d"]);
-    }
-
-    #[test]
-    fn a_mistake_in_the_file_is_told_with_its_place() {
-        for (text, said) in [
-            (
-                "rate = 0",
-                "own.toml:2: [run] invalid value '0' for '--rate",
-            ),
-            (
-                "\nburts = 1",
-                "own.toml:3: [run] has no key `burts`: did you mean `burst`?",
-            ),
-            (
-                "quiet = true\nverbose = true",
-                "own.toml: [run] the argument",
-            ),
-            ("header = 'x'", "own.toml:2: [run] --header: "),
-            (
-                "config = 'x'",
-                "own.toml:2: [run] config is for the command line",
-            ),
-            ("fresh = 3", "own.toml:2: [run] fresh: write true or false"),
-            (
-                "rate = true",
-                "own.toml:2: [run] rate: write text or a number",
-            ),
-            ("rate = ['1', '2']", "own.toml:2: [run] rate: write text"),
-            ("header = [1]", "own.toml:2: [run] header: write a list"),
-            (
-                "zzzzzzzz = 4",
-                "own.toml:2: [run] has no key `zzzzzzzz`: see",
-            ),
-        ] {
-            let error = format!("{:#}", resolved(&[], &[], text).unwrap_err());
-            assert!(error.starts_with(said), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_mistake_in_the_environment_is_told_with_the_variable() {
-        for (name, value, said) in [
-            (
-                "EXITFETCH_RATE",
-                "fast",
-                "EXITFETCH_RATE: invalid value 'fast' for",
-            ),
-            (
-                "EXITFETCH_QUIET",
-                "maybe",
-                "EXITFETCH_QUIET: write true or false",
-            ),
-            (
-                "EXITFETCH_PER_EXITS",
-                "3",
-                "EXITFETCH_PER_EXITS is no setting: did you mean EXITFETCH_PER_EXIT?",
-            ),
-            (
-                "EXITFETCH_HEADER",
-                "hunter2",
-                "EXITFETCH_HEADER: --header: a header is written",
-            ),
-        ] {
-            let error = format!("{:#}", resolved(&[], &[(name, value)], "").unwrap_err());
-            assert!(error.starts_with(said), "{error}");
-            assert!(!error.contains("hunter2"), "{error}");
-        }
-        let others = [
-            ("EXITFETCH_PORT", "x"),
-            ("OTHER", "y"),
-            ("EXITFETCH_RATE", ""),
-        ];
-        assert!(variables(&others).unwrap().is_empty());
-    }
-
-    #[test]
-    fn flag_beats_environment_beats_file_beats_default() {
-        let rate = |typed: &[&str], variable: &[(&str, &str)], file| {
-            shown(&resolved(typed, variable, file).unwrap(), "rate")
-        };
-        let variable = [("EXITFETCH_RATE", "2")];
-        let is = |value: &str, source| (vec![value.to_owned()], source);
-        assert_eq!(rate(&[], &[], ""), is("10", Source::Default));
-        let file = Source::File("own.toml:2".into());
-        assert_eq!(rate(&[], &[], "rate = 3"), is("3", file));
-        let environment = Source::Environment("EXITFETCH_RATE".into());
-        assert_eq!(rate(&[], &variable, "rate = 3"), is("2", environment));
-        assert_eq!(
-            rate(&["--rate", "1"], &variable, "rate = 3"),
-            is("1", Source::Flag)
-        );
-    }
-
-    #[test]
-    fn an_upper_layer_can_turn_a_switch_off() {
-        let off = resolved(&[], &[("EXITFETCH_QUIET", "no")], "quiet = true").unwrap();
-        assert!(!off.run().unwrap().get_flag("quiet"));
-        let source = Source::Environment("EXITFETCH_QUIET".into());
-        assert_eq!(off.source("quiet"), source);
-    }
-
-    #[test]
-    fn what_an_upper_layer_excludes_gives_way() {
-        let quiet = |typed: &[&str], variable: &[(&str, &str)], file| {
-            let resolved = resolved(typed, variable, file).unwrap();
-            let run = resolved.run().unwrap();
-            (run.get_flag("quiet"), run.get_flag("verbose"))
-        };
-        let variable = [("EXITFETCH_VERBOSE", "1")];
-        assert_eq!(quiet(&["-v"], &[], "quiet = true"), (false, true));
-        assert_eq!(quiet(&[], &variable, "quiet = true"), (false, true));
-        assert_eq!(quiet(&["-q"], &variable, ""), (true, false));
-    }
-
-    #[test]
-    fn headers_of_all_layers_are_there_and_the_upper_ones_come_last() {
-        let variable = [("EXITFETCH_HEADER", "B: 1\nC: 2\n")];
-        let all = resolved(&["-H", "D: 3"], &variable, "header = ['A: 0']").unwrap();
-        assert_eq!(shown(&all, "header").0, ["A: 0", "B: 1", "C: 2", "D: 3"]);
-        let sources: Vec<String> = all
-            .sources("header")
-            .iter()
-            .map(|s| s.to_string())
-            .collect();
-        let variable = "environment EXITFETCH_HEADER";
-        assert_eq!(sources, ["own.toml:2", variable, variable, "flag"]);
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 //! of an id is the last is known at its end only. Memory: some 20 bytes per id. A refusal is
 //! of its line, as in `journal`: it hides no other record of the id that was written there.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +14,6 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
-use std::borrow::Cow;
 
 use crate::model::{Outcome, Record};
 
