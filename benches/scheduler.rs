@@ -16,7 +16,6 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use url::Url;
 
-const CEILING: u32 = 4;
 /// Between two ends: 50,000 attempts per second.
 const STEP: Duration = Duration::from_micros(20);
 
@@ -31,10 +30,10 @@ struct Steady {
 }
 
 impl Steady {
-    fn new(exits: u32, origins: usize, rate: Option<f64>) -> Steady {
+    fn new(exits: u32, ceiling: u32, origins: usize, rate: Option<f64>) -> Steady {
         let seat = |index| Seat {
             id: format!("exit-{index}").into(),
-            ceiling: CEILING,
+            ceiling,
             group: None,
             credentials: None,
         };
@@ -73,7 +72,7 @@ impl Steady {
                 ..Attempt::default()
             },
         };
-        let busy = exits as usize * CEILING as usize * 3 / 4;
+        let busy = exits as usize * ceiling as usize * 3 / 4;
         while steady.running.len() < busy {
             steady.push();
             steady.start();
@@ -124,14 +123,21 @@ impl Steady {
 fn decisions(c: &mut Criterion) {
     let mut group = c.benchmark_group("decision");
     group.throughput(Throughput::Elements(2));
-    // The last two differ in the fleet alone; the first shows what the origins' memory costs.
-    for (exits, origins) in [(100, 100), (100, 100_000), (100_000, 100_000)] {
+    // The first shows what a decision costs where all is in the processor's caches. The third
+    // has as many exits as origins; the second the same jobs in flight through few exits, so the
+    // two differ in the fleet's size alone.
+    let worlds = [
+        (100, 4, 100_000),
+        (100, 4000, 100_000),
+        (100_000, 4, 100_000),
+    ];
+    for (exits, ceiling, origins) in worlds {
         // Twice what the steps ask for: every start waits a moment for its origin's budget.
         let limited = 2.0 / STEP.as_secs_f64() / origins as f64;
         for (name, rate) in [("unlimited", None), ("limited", Some(limited))] {
-            let steady = RefCell::new(Steady::new(exits, origins, rate));
+            let steady = RefCell::new(Steady::new(exits, ceiling, origins, rate));
             group.bench_function(
-                BenchmarkId::new(name, format!("{exits}x{origins}")),
+                BenchmarkId::new(name, format!("{exits}x{ceiling}x{origins}")),
                 |bench| {
                     bench.iter_batched(
                         || steady.borrow_mut().push(),

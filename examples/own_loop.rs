@@ -121,6 +121,8 @@ impl Loop {
                         println!("{}: {}", work.target(), failure.detail)
                     }
                     Next::At(time) => break time,
+                    // For loops that keep jobs on disk; this one has put none there.
+                    Next::Refill(_) => break now,
                     // Nothing but an attempt's end can change that.
                     Next::Idle => break now + Duration::from_secs(3600),
                 }

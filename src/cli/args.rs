@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Command, ValueEnum};
 
-use super::values::{self, Header, Rate, Size, Span};
+use super::values::{self, Header, MetricsAddress, Rate, Size, Span};
 use crate::input::ListFormat;
 use crate::model::Codes;
 use crate::report::ProgressMode;
@@ -243,6 +243,9 @@ pub struct RunArgs {
     /// Progress on stderr: auto, always or never
     #[arg(long, value_name = "WHEN", value_parser = values::progress_mode(), hide_possible_values = true, default_value = "auto", help_heading = "Output")]
     pub progress: ProgressMode,
+    /// Serve figures for Prometheus at this port of 127.0.0.1, or at IP:PORT, under /metrics
+    #[arg(long, value_name = "ADDR", help_heading = "Output")]
+    pub metrics: Option<MetricsAddress>,
     /// Only errors on stderr
     #[arg(short, long, conflicts_with = "verbose", help_heading = "Output")]
     pub quiet: bool,

@@ -31,7 +31,7 @@ fn divide(limit: u64, wanted: Option<u32>, most_useful: u64) -> Result<Room> {
     let fits = (free / (PER_JOB + 1)).max(u64::from(free >= PER_JOB));
     if fits == 0 {
         bail!(
-            "the limit of open files is {limit}: at least {} are needed (ulimit -n)",
+            "the limit of open files is {limit}: at least {} are needed\nhint: raise it (ulimit -n)",
             SPARE + PER_JOB
         );
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::config::{GroupConfig, TierConfig};
 use crate::fetch::ConnRule;
 use crate::model::Exit;
-use crate::schedule::Seat;
+use crate::schedule::{Seat, slots};
 
 /// What a tier carries where nobody says otherwise: rented lines carry least, own servers most.
 pub(super) const TIERS: [(&str, u32); 3] = [("residential", 3), ("static", 5), ("datacenter", 32)];
@@ -78,17 +78,8 @@ impl Fleet {
 
     /// Requests that all exits together may carry at a time, the groups' caps kept.
     pub(super) fn slots(&self) -> u64 {
-        let mut grouped = vec![0_u64; self.groups.len()];
-        let mut free = 0_u64;
-        for seat in &self.seats {
-            match seat.group.and_then(|group| grouped.get_mut(group as usize)) {
-                Some(slots) => *slots += u64::from(seat.ceiling),
-                None => free += u64::from(seat.ceiling),
-            }
-        }
-        let caps = self.groups.iter().map(|(_, cap)| u64::from(*cap));
-        let grouped = grouped.into_iter().zip(caps);
-        free + grouped.map(|(slots, cap)| slots.min(cap)).sum::<u64>()
+        let caps: Vec<u32> = self.groups.iter().map(|(_, cap)| *cap).collect();
+        slots(&self.seats, &caps)
     }
 }
 

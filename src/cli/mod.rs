@@ -9,10 +9,12 @@ mod demo;
 mod descriptors;
 mod dry_run;
 mod fleet;
+mod hints;
 mod keys;
 mod lab;
 mod layers;
 mod logging;
+mod metrics;
 mod print_config;
 mod run;
 mod settings;
@@ -131,13 +133,15 @@ pub fn main() -> ExitCode {
     // One provider for all of TLS; a second call could only find it set.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let words: Vec<OsString> = std::env::args_os().collect();
-    match execute(Cli::parse_from(&words).command, &words) {
+    let code = match execute(Cli::parse_from(&words).command, &words) {
         Ok(code) => code.into(),
         Err(stopped) => {
-            logging::say(&format!("error: {:#}", stopped.error));
+            logging::say(&hints::describe(&stopped.error));
             stopped.code.into()
         }
-    }
+    };
+    logging::flush();
+    code
 }
 
 /// A run as it is meant.

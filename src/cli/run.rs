@@ -1,7 +1,9 @@
 //! `exitfetch run`: both lists in, everything resolved, one run, its summary and exit code.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -10,14 +12,15 @@ use super::args::{RunArgs, SummaryForm};
 use super::config::Config;
 use super::descriptors::{self, Room};
 use super::fleet::{Fleet, FleetConfig, PerExit, unknown_names};
+use super::hints::{self, Lists};
 use super::layers::Source;
 use super::values::Span;
-use super::{Code, Meant, Stopped, dry_run, logging, settings, stdout};
-use crate::engine::{self, End, Ended, Plan, Signals, Stored};
+use super::{Code, Meant, Stopped, dry_run, logging, metrics, settings, stdout};
+use crate::engine::{self, End, Ended, Plan, Signals, StatusRequests, Stored};
 use crate::fetch::{Conns, Fetcher};
 use crate::input::{ListSource, Urls, exits, urls};
 use crate::model::Clock;
-use crate::report::{Progress, ProgressMode, Screen, Summary, write_files};
+use crate::report::{Metrics, Progress, ProgressMode, Screen, Summary, write_files};
 use crate::schedule::{Rules, Scheduler};
 use crate::store::{FailedBefore, OpenOptions, ResultsCopy, Store};
 
@@ -52,7 +55,8 @@ pub(super) fn run(meant: Meant) -> Result<Code, Stopped> {
         Source::File(_) | Source::Environment(_) | Source::Flag => PerExit::Given(args.per_exit),
     };
     let clock = engine::start_clock();
-    let progress = Progress::new(progress_mode(&args), Screen::of_stderr());
+    let progress =
+        Progress::new(progress_mode(&args), Screen::of_stderr()).map_err(Stopped::local)?;
     logging::start(&args, &progress);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -72,7 +76,8 @@ pub(super) fn run(meant: Meant) -> Result<Code, Stopped> {
 
 /// The main job inside a program that has a runtime and no settings file.
 pub(super) async fn run_here(args: RunArgs, clock: Clock) -> Result<Code, Stopped> {
-    let progress = Progress::new(progress_mode(&args), Screen::of_stderr());
+    let progress =
+        Progress::new(progress_mode(&args), Screen::of_stderr()).map_err(Stopped::local)?;
     let job = Job {
         per_exit: PerExit::Given(args.per_exit),
         args,
@@ -101,8 +106,10 @@ struct Job {
 
 impl Job {
     async fn run(self, progress: Progress) -> Result<Code, Stopped> {
+        let status = StatusRequests::catch().map_err(Stopped::local)?;
         let (exit_list, url_list) = self.sources().map_err(Stopped::usage)?;
-        let fleet = self.fleet(exit_list).await?;
+        let (exit_list_name, list) = (exit_list.to_string(), url_list.to_string());
+        let (fleet, variables) = self.fleet(exit_list).await?;
         let room =
             descriptors::room(self.args.max_in_flight, fleet.slots()).map_err(Stopped::local)?;
         let rules = settings::rules(&self.args, &self.config.origins, room.in_flight);
@@ -114,7 +121,6 @@ impl Job {
                 "--insecure: no certificate is verified; anybody in between can read and change what is fetched"
             );
         }
-        let list = url_list.to_string();
         let mut urls = urls::spawn(url_list, self.args.urls_format).map_err(Stopped::local)?;
         let mut signals = Signals::catch(end_here).map_err(Stopped::local)?;
         let max_time = tokio::select! {
@@ -129,8 +135,16 @@ impl Job {
                 ended = signals.next() => Err(ended_before(&ended, "the URL list was read")),
             };
         }
+        let metrics = metrics::serve(self.args.metrics).await;
+        let metrics = metrics.map_err(Stopped::local)?;
         let store = self.store().map_err(Stopped::local)?;
         let copy = self.copy(&store).map_err(Stopped::local)?;
+        let lists = Lists {
+            exit_list: exit_list_name,
+            url_list: list.clone(),
+            exits: Arc::clone(&fleet.exits),
+            variables,
+        };
         let plan = self.plan(Parts {
             fleet,
             room,
@@ -142,10 +156,12 @@ impl Job {
             copy,
             max_time,
             progress,
+            metrics,
             signals,
+            status,
         });
         let end = engine::run(plan).await;
-        self.conclude(end)
+        self.conclude(end, &lists)
     }
 
     /// Waits for the first entry, though no longer than the run may take. Answers what is left
@@ -167,8 +183,9 @@ impl Job {
     fn sources(&self) -> anyhow::Result<(ListSource, ListSource)> {
         let source = |given: &Option<String>, flag: &str| {
             let given = given.as_deref().filter(|text| !text.is_empty());
-            let text = given
-                .with_context(|| format!("{flag} is missing: name a file, an address or -"))?;
+            let text = given.with_context(|| {
+                format!("{flag} is missing\nhint: name a file, an address or -")
+            })?;
             Ok::<_, anyhow::Error>(
                 ListSource::from_str(text).unwrap_or_else(|never| match never {}),
             )
@@ -177,13 +194,13 @@ impl Job {
         let urls = source(&self.args.urls, "--urls")?;
         if exits == ListSource::Stdin && urls == ListSource::Stdin {
             return Err(anyhow!(
-                "--exits and --urls cannot both be standard input: put one list into a file"
+                "--exits and --urls cannot both be standard input\nhint: put one list into a file"
             ));
         }
         Ok((exits, urls))
     }
 
-    async fn fleet(&self, source: ListSource) -> Result<Fleet, Stopped> {
+    async fn fleet(&self, source: ListSource) -> Result<(Fleet, Variables), Stopped> {
         let name = source.to_string();
         let variable = |name: &str| std::env::var(name).ok();
         let list = exits::read(source, None, variable)
@@ -198,7 +215,7 @@ impl Job {
                 format!("line {}: {}", refused.line, refused.reason)
             });
             return Err(Stopped::usage(anyhow!(
-                "{name} has no usable exit ({why}); nothing was sent. Write one per line, such as http://user:pass@host:port"
+                "{name} has no usable exit ({why}); nothing was sent\nhint: write one per line, such as http://user:pass@host:port"
             )));
         }
         if list.duplicates > 0 {
@@ -212,7 +229,8 @@ impl Job {
         for unknown in unknown_names(&list.exits, per_exit, &config) {
             tracing::warn!("{name}: {unknown}");
         }
-        Ok(Fleet::new(list.exits, per_exit, &config))
+        let fleet = Fleet::new(list.exits, per_exit, &config);
+        Ok((fleet, list.variables))
     }
 
     fn store(&self) -> anyhow::Result<Store> {
@@ -278,15 +296,18 @@ impl Job {
             copy: parts.copy,
             max_time: parts.max_time,
             progress: parts.progress,
+            metrics: parts.metrics,
             signals: parts.signals,
+            status: parts.status,
         }
     }
 
     /// Files, summary, exit code.
-    fn conclude(&self, end: End) -> Result<Code, Stopped> {
+    fn conclude(&self, end: End, lists: &Lists) -> Result<Code, Stopped> {
         let End { ended, summary } = end;
         let written = write_files(&summary, Path::new(&self.args.out));
         let shown = self.show(&summary);
+        hints::show(&self.args, &summary, lists);
         let code = code(&ended, &summary);
         if let Ended::Local(error) = ended {
             return Err(Stopped::local(error));
@@ -314,6 +335,9 @@ impl Job {
     }
 }
 
+/// Variables that logins come from, by line of the exit list.
+type Variables = BTreeMap<u64, Arc<str>>;
+
 struct Parts {
     fleet: Fleet,
     room: Room,
@@ -325,7 +349,9 @@ struct Parts {
     copy: Option<ResultsCopy>,
     max_time: Option<Duration>,
     progress: Progress,
+    metrics: Option<Metrics>,
     signals: Signals,
+    status: StatusRequests,
 }
 
 /// A signal came before anything was sent; `what` had not happened yet.

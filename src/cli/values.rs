@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -117,6 +118,26 @@ impl FromStr for Header {
     }
 }
 
+/// Where `--metrics` listens: loopback unless another address is written out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetricsAddress(pub SocketAddr);
+
+impl FromStr for MetricsAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MetricsAddress, String> {
+        let port = text.strip_prefix("localhost").unwrap_or(text);
+        let port = port.strip_prefix(':').unwrap_or(port);
+        if let Ok(port) = port.parse::<u16>() {
+            return Ok(MetricsAddress((Ipv4Addr::LOCALHOST, port).into()));
+        }
+        let address = text.parse().map(MetricsAddress);
+        address.map_err(|_| {
+            "write a port, such as 9090, or an address, such as 10.0.0.1:9090".to_owned()
+        })
+    }
+}
+
 /// Reads `-H`. A reader of its own, because clap's message for a wrong value shows the value.
 #[derive(Clone)]
 pub(super) struct HeaderParser;
@@ -191,6 +212,19 @@ mod tests {
         assert_eq!(size("256MiB"), Ok(256 << 20));
         assert_eq!(size("0"), Ok(0));
         assert!(size("big").is_err());
+    }
+
+    #[test]
+    fn metrics_are_on_loopback_unless_another_address_is_written_out() {
+        let at = |text: &str| text.parse::<MetricsAddress>().map(|a| a.0.to_string());
+        for text in ["9090", ":9090", "localhost:9090", "127.0.0.1:9090"] {
+            assert_eq!(at(text).as_deref(), Ok("127.0.0.1:9090"), "{text}");
+        }
+        assert_eq!(at("0.0.0.0:1").as_deref(), Ok("0.0.0.0:1"));
+        assert_eq!(at("[::1]:1").as_deref(), Ok("[::1]:1"));
+        for text in ["", "localhost", "10.0.0.1", "a.test:1", "70000", "::1"] {
+            assert!(at(text).is_err(), "{text}");
+        }
     }
 
     #[test]

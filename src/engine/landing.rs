@@ -15,7 +15,7 @@ use crate::input::urls::{Batch, Entry};
 use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Record, Refusal, Time};
 use crate::report::Tried;
 use crate::schedule::{Verdict, Work};
-use crate::store::{Decision, StoreError};
+use crate::store::StoreError;
 
 /// Nothing starts for this long after this machine had no descriptor or port to spare.
 const BREATHER: Duration = Duration::from_millis(100);
@@ -64,12 +64,20 @@ impl Engine {
             self.stop.ask_once(Ended::Local(error.into()), now);
         }
         if lacks_resources(&attempt) {
+            if self.resume_at == Time::ZERO {
+                tracing::warn!(
+                    "this machine has no file or port to spare: less is in flight until it has"
+                );
+            }
             self.resume_at = now + BREATHER;
             self.conns.close_all();
         }
         let verdict = self
             .scheduler
             .finish(flight.lease, flight.work, &attempt, now);
+        if let Some(metrics) = &self.metrics {
+            metrics.attempt(&attempt);
+        }
         self.tally.attempt(&Tried {
             exit: flight.exit,
             origin: &origin,
@@ -180,37 +188,25 @@ impl Engine {
         }
     }
 
-    fn admit(&mut self, job: Job) {
-        let decision = match self.store.journal.decide(&job) {
-            Ok(decision) => decision,
-            Err(error) => return self.disk_failed(error),
-        };
-        match decision {
-            Decision::Fetch => self.scheduler.push(job, self.clock.now()),
-            Decision::Done(record) if self.refreshes(&job, &record) => {
-                self.store.journal.ask_again(&job);
-                self.scheduler.push(job, self.clock.now());
-            }
-            Decision::Done(record) => self.tally.already(&record),
-            Decision::Twin(mut record) => {
-                record.at = self.at(self.clock.now());
-                match self.store.journal.append(&record) {
-                    Ok(()) => self.count(&record),
-                    Err(error) => self.disk_failed(error),
-                }
-            }
-            Decision::Wait => {}
-            Decision::DuplicateId { line } => self.refuse(Refusal {
-                line: job.line,
-                url: job.shown_url().into(),
-                kind: ErrorKind::DuplicateId,
-                reason: format!(
-                    "line {line} has the same id for another request: give each its own"
-                ),
-                id: job.id,
-                extra: job.extra,
-            }),
+    /// One more entry of a job that is done.
+    pub(super) fn answer_twin(&mut self, mut record: Record) {
+        record.at = self.at(self.clock.now());
+        match self.store.journal.append(&record) {
+            Ok(()) => self.count(&record),
+            Err(error) => self.disk_failed(error),
         }
+    }
+
+    /// `line` has the id of `job` for another request.
+    pub(super) fn refuse_duplicate(&mut self, job: Job, line: u64) {
+        self.refuse(Refusal {
+            line: job.line,
+            url: job.shown_url().into(),
+            kind: ErrorKind::DuplicateId,
+            reason: format!("line {line} has the same id for another request: give each its own"),
+            id: job.id,
+            extra: job.extra,
+        });
     }
 
     fn refuse(&mut self, refusal: Refusal) {

@@ -9,10 +9,12 @@
 //! [`Scheduler::finish`] or [`Scheduler::abandon`], also when its task is cancelled or panics.
 
 mod flight;
+mod intake;
 mod landing;
 mod records;
 mod refresh;
 mod signals;
+mod standing;
 mod stop;
 mod winding_up;
 
@@ -27,14 +29,14 @@ use tokio::time::{Sleep, sleep_until};
 use crate::fetch::{Conns, Fetcher, Request};
 use crate::input::Urls;
 use crate::model::{Clock, Codes, Exit, Record, Time};
-use crate::report::{Progress, Summary, Tally};
+use crate::report::{Metrics, Progress, Summary, Tally};
 use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Work};
 use crate::store::{ResultsCopy, Store};
 use flight::{Ground, Landed};
 use stop::Stop;
 
 pub use refresh::Stored;
-pub use signals::Signals;
+pub use signals::{Signals, StatusRequests};
 pub use stop::Ended;
 
 /// Time between two looks at idle sockets and progress.
@@ -72,8 +74,12 @@ pub struct Plan {
     pub max_time: Option<Duration>,
     /// Where to show how it goes.
     pub progress: Progress,
+    /// Who wants figures while it goes.
+    pub metrics: Option<Metrics>,
     /// What may end it early.
     pub signals: Signals,
+    /// Who asks how it stands.
+    pub status: StatusRequests,
 }
 
 /// How a run ended.
@@ -123,7 +129,11 @@ struct Engine {
     copy: Option<ResultsCopy>,
     tally: Tally,
     progress: Progress,
+    metrics: Option<Metrics>,
     signals: Signals,
+    status: StatusRequests,
+    /// Requests that all exits may carry at a time.
+    slots: u32,
     /// The last instant that a record was stamped with, in milliseconds, and how it is written.
     stamp: (i64, String),
     max_time: Option<Time>,
@@ -151,6 +161,7 @@ impl Engine {
             tally: Tally::new(&plan.exits),
             exits: plan.exits,
             groups: plan.groups,
+            slots: plan.scheduler.slots(),
             scheduler: plan.scheduler,
             conns: plan.conns,
             ground: Arc::new(Ground {
@@ -169,7 +180,9 @@ impl Engine {
             stored: plan.stored,
             copy: plan.copy,
             progress: plan.progress,
+            metrics: plan.metrics,
             signals: plan.signals,
+            status: plan.status,
             max_time: plan.max_time.map(|span| started + span),
             stamp: (i64::MIN, String::new()),
             stop: Stop::default(),
@@ -191,6 +204,7 @@ impl Engine {
             let reads = self.reads();
             tokio::select! {
                 ended = self.signals.next() => self.end_early(ended),
+                () = self.status.next() => self.answer_status(),
                 Some(ended) = self.tasks.join_next_with_id() => {
                     self.land(ended);
                     while let Some(ended) = self.tasks.try_join_next_with_id() {
@@ -199,8 +213,8 @@ impl Engine {
                 }
                 batch = self.urls.next(), if reads => match batch {
                     Some(Ok(batch)) => self.take_in(batch),
-                    Some(Err(error)) => self.stop.ask_once(Ended::Local(error), self.clock.now()),
-                    None => self.list_read = true,
+                    Some(Err(error)) => self.list_failed(error),
+                    None => self.list_ended(),
                 },
                 () = &mut timer => self.tick(),
             }
@@ -221,6 +235,7 @@ impl Engine {
             match self.scheduler.next(now) {
                 Next::Start(start) => self.start(start, now),
                 Next::GiveUp(work, failure) => self.fail(&work, failure),
+                Next::Refill(refill) => self.refill(refill),
                 Next::At(time) => break Some(time),
                 Next::Idle => break None,
             }
@@ -229,14 +244,6 @@ impl Engine {
             self.tell(&note);
         }
         wake
-    }
-
-    /// Whether more of the list is wanted. Entries can end unfetched, as records.
-    fn reads(&self) -> bool {
-        !self.list_read
-            && !self.stop.is_asked()
-            && !self.copy_is_behind()
-            && self.scheduler.wants_more()
     }
 
     fn copy_is_behind(&self) -> bool {
@@ -278,7 +285,9 @@ impl Engine {
                 self.tally.pause(origin, *wait);
                 tracing::info!("{note}");
             }
-            Note::Exit { .. } | Note::PanicOver => tracing::info!("{note}"),
+            Note::Exit { .. } | Note::TriesSpent { .. } | Note::PanicOver => {
+                tracing::info!("{note}");
+            }
             Note::OriginDead { .. } | Note::Panic | Note::NoExit => tracing::warn!("{note}"),
         }
     }
@@ -343,6 +352,6 @@ impl Engine {
         }
         self.next_tick = now + TICK;
         self.conns.expire(now);
-        self.progress.update(&self.snapshot(now));
+        self.show(now);
     }
 }

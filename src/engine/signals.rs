@@ -1,4 +1,6 @@
-//! SIGINT and SIGTERM: caught on a thread of their own, handed to whoever waits for them.
+//! SIGINT and SIGTERM, which end a run, and SIGUSR1, which asks how it stands.
+//!
+//! The first two are caught on a thread of their own, handed to whoever waits for them.
 //!
 //! A thread, because the run's task may be blocked for ever in a call that no signal ends (a
 //! pipe that nobody reads or writes, a file system that is gone) and would then never hear
@@ -60,6 +62,27 @@ impl Signals {
             Some(caught) => caught.into(),
             // The thread has ended: the program is about to.
             None => std::future::pending().await,
+        }
+    }
+}
+
+/// SIGUSR1, caught from the moment this is made: uncaught it would end the program.
+pub struct StatusRequests(Signal);
+
+impl StatusRequests {
+    /// Catches SIGUSR1 from now on, inside a runtime.
+    ///
+    /// # Errors
+    /// The system has no room for a handler.
+    pub fn catch() -> io::Result<StatusRequests> {
+        Ok(StatusRequests(signal(SignalKind::user_defined1())?))
+    }
+
+    /// The next request; several that come together are one. Cancel-safe.
+    pub(super) async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            // The runtime is about to end.
+            std::future::pending().await
         }
     }
 }

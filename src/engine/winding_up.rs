@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::stop::{Ended, GRACE};
 use super::{End, Engine};
-use crate::model::Time;
-use crate::report::{ExitEnd, GroupEnd, RunEnd, Snapshot};
+use crate::report::{ExitEnd, GroupEnd, RunEnd};
 use crate::schedule::{ExitIx, State};
 
 /// How long the rest of the list is counted after an early end.
@@ -88,19 +87,6 @@ impl Engine {
         self.stop.ask_once(why, self.clock.now());
     }
 
-    pub(super) fn snapshot(&self, now: Time) -> Snapshot {
-        Snapshot {
-            elapsed: now - self.started,
-            counts: self.tally.counts(),
-            entries: self.list_read.then_some(self.entries),
-            in_flight: u64::from(self.scheduler.in_flight()),
-            waiting_budget: self.scheduler.waiting_for_budget() as u64,
-            waiting_exit: self.scheduler.waiting_for_exit() as u64,
-            exits_usable: self.scheduler.exits_in_use() as usize,
-            exits: self.scheduler.exits() as usize,
-        }
-    }
-
     fn facts(&self) -> RunEnd {
         let now = self.clock.now();
         let exit = |number: u32| {
@@ -146,7 +132,15 @@ impl Ended {
             Ended::Interrupted => "interrupted (SIGINT)".to_owned(),
             Ended::Terminated => "terminated (SIGTERM)".to_owned(),
             Ended::ReaderGone => "the reader of --results has closed".to_owned(),
-            Ended::Local(error) => format!("{error:#}"),
+            Ended::Local(error) => without_hint(format!("{error:#}")),
         })
+    }
+}
+
+/// What to do about it is said where the error is, not in the summary.
+fn without_hint(text: String) -> String {
+    match text.split_once("\nhint: ") {
+        Some((message, _)) => message.to_owned(),
+        None => text,
     }
 }

@@ -21,6 +21,7 @@ use super::conn::Conn;
 use super::decode::{Decoder, Piece};
 use super::fault::{fault, of_body, one_line};
 use super::framing::{Framing, is_coded_unasked};
+use super::gauges::Mark;
 use super::path::Running;
 
 /// Most that is read of a body nobody wants, in bytes, to keep its connection.
@@ -33,6 +34,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 pub struct Exchange {
     attempt: Attempt,
     alarm: Alarm,
+    mark: Mark,
     /// What the answer comes over; without a body to read, what can be handed back.
     conn: Option<Conn>,
     /// `None` once it was read to its end, or if there is none.
@@ -74,12 +76,17 @@ impl Exchange {
     /// An attempt that ended without a head. `untouched` is a connection it was given and
     /// had no use for.
     pub(super) fn ended(running: Running, fault: Fault, untouched: Option<Conn>) -> Exchange {
-        let Running { mut attempt, alarm } = running;
+        let Running {
+            mut attempt,
+            alarm,
+            mark,
+        } = running;
         attempt.fault = Some(fault);
         Exchange {
             attempt,
             head_at: alarm.now(),
             alarm,
+            mark,
             conn: untouched,
             body: None,
             framing: Framing::Length(0),
@@ -96,7 +103,12 @@ impl Exchange {
 
     /// An attempt whose head came; `running` holds the facts until then.
     pub(super) fn answered(running: Running, answer: Answer, terms: Terms) -> Exchange {
-        let Running { mut attempt, alarm } = running;
+        let Running {
+            mut attempt,
+            alarm,
+            mut mark,
+        } = running;
+        mark.enter(Phase::Body);
         let (parts, body) = answer.response.into_parts();
         let framing = Framing::of(&body, &parts.headers);
         let body = (!body.is_end_stream()).then_some(body);
@@ -125,6 +137,7 @@ impl Exchange {
             attempt,
             head_at: alarm.now(),
             alarm,
+            mark,
             conn: Some(answer.conn),
             body,
             framing,
@@ -262,6 +275,7 @@ impl Exchange {
             Err(passed) => Err(self.too_slow(passed)),
             Ok(Some(Ok(bytes))) => {
                 self.attempt.wire_bytes += bytes.len() as u64;
+                self.mark.received(bytes.len() as u64);
                 Ok(Some(bytes))
             }
             Ok(Some(Err(err))) => {

@@ -23,6 +23,7 @@ mod dial;
 mod exchange;
 mod fault;
 mod framing;
+mod gauges;
 mod handshake;
 mod path;
 mod request;
@@ -46,11 +47,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue};
 
-use crate::model::{Attempt, Clock, Exit};
+use crate::model::{Attempt, Clock, Exit, PhaseCounts};
 
 use alarm::Alarm;
 use dial::{Address, Addresses};
 use exchange::Terms;
+use gauges::{Gauges, Mark};
 use path::{Path, Running};
 use request::{Outgoing, Templates};
 use tls::{Sessions, Tls};
@@ -127,6 +129,7 @@ struct Inner {
     exits: Arc<[Exit]>,
     vias: Box<[Via]>,
     clock: Clock,
+    gauges: Arc<Gauges>,
 }
 
 /// What is kept for one exit.
@@ -168,7 +171,18 @@ impl Fetcher {
             exits,
             vias,
             clock,
+            gauges: Arc::default(),
         })))
+    }
+
+    /// What the attempts under way are at.
+    pub fn under_way(&self) -> PhaseCounts {
+        self.0.gauges.under_way()
+    }
+
+    /// Body bytes received so far, as on the wire, unfinished bodies included.
+    pub fn received(&self) -> u64 {
+        self.0.gauges.received()
     }
 
     /// One attempt through the exit with index `exit`, up to the head of the answer.
@@ -197,6 +211,7 @@ impl Fetcher {
                 ..Attempt::default()
             },
             alarm: Alarm::new(inner.clock, inner.limits.total),
+            mark: Mark::new(&inner.gauges),
         };
         let built = match path.build(&outgoing) {
             Ok(built) => built,

@@ -17,6 +17,7 @@ use super::alarm::Alarm;
 use super::conn::{Conn, NoHead, Serves};
 use super::exchange::Answer;
 use super::fault::fault;
+use super::gauges::Mark;
 use super::handshake::{Ask, Connect, NoTunnel, Socks5};
 use super::request::Outgoing;
 use super::socket::Sockets;
@@ -39,6 +40,7 @@ pub(super) struct Path<'a> {
 pub(super) struct Running {
     pub(super) attempt: Attempt,
     pub(super) alarm: Alarm,
+    pub(super) mark: Mark,
 }
 
 impl Path<'_> {
@@ -102,8 +104,10 @@ impl Path<'_> {
         &self,
         mut conn: Conn,
         built: Built,
-        Running { attempt, alarm }: &mut Running,
+        running: &mut Running,
     ) -> Result<Answer, NoHead> {
+        running.mark.enter(Phase::Head);
+        let Running { attempt, alarm, .. } = running;
         let begun = alarm.now();
         alarm.allow(self.inner.limits.first_byte);
         let asked = conn.ask(built, alarm).await;
@@ -120,7 +124,8 @@ impl Path<'_> {
     /// Dials and makes every layer, all within the connect timeout.
     async fn open(&self, running: &mut Running) -> Result<Conn, Fault> {
         let layers = self.layers()?;
-        let Running { attempt, alarm } = running;
+        running.mark.enter(Phase::Dial);
+        let Running { attempt, alarm, .. } = running;
         let begun = alarm.now();
         alarm.allow(self.inner.limits.connect);
         let dialled = self.via.address.dial(&self.sockets, alarm).await;
@@ -182,11 +187,13 @@ impl Path<'_> {
         let to_exit = layers.exit_tls.is_some() || layers.tunnel.is_some();
         let begun = running.alarm.now();
         if to_exit {
+            running.mark.enter(Phase::Handshake);
             let shaken = self.shake(wire, &layers, running).await;
             running.attempt.phases.handshake = Some(running.alarm.now() - begun);
             wire = shaken?;
         }
         if let Some(name) = layers.origin_tls {
+            running.mark.enter(Phase::OriginTls);
             let begun = running.alarm.now();
             let with = (Phase::OriginTls, name);
             let secured = self.secure(wire, with, running).await;

@@ -12,11 +12,12 @@ mod names;
 mod place;
 mod variables;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use anyhow::bail;
 
-use self::fields::{Columns, Fields};
+use self::fields::{Columns, Field, Fields};
 use self::names::Candidate;
 use self::variables::Variables;
 use super::Reason;
@@ -36,6 +37,8 @@ pub struct ExitList {
     /// How many times an exit was listed again. The first listing counts, with all its
     /// attributes.
     pub duplicates: u64,
+    /// By line, the variables that an address or a login is made of, as in `${USER}, ${PASS}`.
+    pub variables: BTreeMap<u64, Arc<str>>,
 }
 
 /// A row of the exit list that cannot be used.
@@ -86,6 +89,7 @@ struct Reading<'a> {
     candidates: Vec<Candidate>,
     refused: Vec<RefusedExit>,
     duplicates: u64,
+    named: BTreeMap<u64, Arc<str>>,
 }
 
 impl<'a> Reading<'a> {
@@ -98,6 +102,7 @@ impl<'a> Reading<'a> {
             candidates: Vec::new(),
             refused: Vec::new(),
             duplicates: 0,
+            named: BTreeMap::new(),
         }
     }
 
@@ -117,7 +122,10 @@ impl<'a> Reading<'a> {
             Content::Unreadable(reason) => Err(reason),
         };
         let added = fields
-            .and_then(|fields| candidates::of(row.line, &fields, &self.variables))
+            .and_then(|fields| {
+                self.note_variables(row.line, &fields);
+                candidates::of(row.line, &fields, &self.variables)
+            })
             .and_then(|candidates| self.add(candidates));
         if let Err(reason) = added {
             self.refused.push(RefusedExit {
@@ -126,6 +134,22 @@ impl<'a> Reading<'a> {
             });
         }
         Ok(())
+    }
+
+    /// Keeps where a login comes from. Lines that name the same variables share the text.
+    fn note_variables(&mut self, line: u64, fields: &Fields) {
+        let parts = [Field::Address, Field::Username, Field::Password];
+        let texts = parts.into_iter().filter_map(|field| fields.get(field));
+        let names: Vec<String> = texts.flat_map(Variables::named).collect();
+        if names.is_empty() {
+            return;
+        }
+        let names = names.join(", ");
+        let names = match self.named.last_key_value() {
+            Some((_, last)) if **last == *names => Arc::clone(last),
+            _ => names.into(),
+        };
+        self.named.insert(line, names);
     }
 
     /// Takes the exits of one row, all or none.
@@ -151,6 +175,7 @@ impl<'a> Reading<'a> {
             exits: names::named(self.candidates, self.names),
             refused: self.refused,
             duplicates: self.duplicates,
+            variables: self.named,
         }
     }
 }

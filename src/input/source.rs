@@ -107,7 +107,7 @@ pub(super) async fn open(source: &ListSource) -> anyhow::Result<Bytes> {
     let plain = decompressed(raw, Compression::of(&start, &source.name(), source)?);
     let (start, mut plain) = peek(plain).await.with_context(read_error)?;
     if is_wide(&start) {
-        bail!("{source} is UTF-16 (or another encoding with zero bytes): save it as UTF-8");
+        bail!("{source} is UTF-16 (or another encoding with zero bytes)\nhint: save it as UTF-8");
     }
     if start.starts_with(BYTE_ORDER_MARK) {
         let mut mark = [0; BYTE_ORDER_MARK.len()];

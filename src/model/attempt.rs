@@ -75,6 +75,39 @@ pub struct PhaseTimes {
     pub body: Option<Duration>,
 }
 
+/// How many attempts are in each phase, as [`PhaseTimes`] names them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhaseCounts {
+    /// On the way to the exit, or about to be.
+    pub dial: u32,
+    /// In TLS with the exit, CONNECT or SOCKS5.
+    pub handshake: u32,
+    /// In TLS with the origin.
+    pub tls: u32,
+    /// Asked, and waiting for the head.
+    pub first_byte: u32,
+    /// Reading the body.
+    pub body: u32,
+}
+
+impl PhaseCounts {
+    /// All of them.
+    pub fn sum(&self) -> u32 {
+        self.named().iter().map(|(_, count)| count).sum()
+    }
+
+    /// Each with its name, in the order of an attempt's life.
+    pub fn named(&self) -> [(&'static str, u32); 5] {
+        [
+            ("dial", self.dial),
+            ("handshake", self.handshake),
+            ("tls", self.tls),
+            ("first byte", self.first_byte),
+            ("body", self.body),
+        ]
+    }
+}
+
 /// What went wrong, and where. `detail` is one line for people, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {

@@ -13,7 +13,7 @@ pub mod record;
 pub mod secret;
 pub mod time;
 
-pub use attempt::{Attempt, Fault, FaultKind, Head, Phase, PhaseTimes, Route};
+pub use attempt::{Attempt, Fault, FaultKind, Head, Phase, PhaseCounts, PhaseTimes, Route};
 pub use codes::Codes;
 pub use exit::{Exit, Login, Scheme};
 pub use failure::{Blame, ErrorKind, Failure};

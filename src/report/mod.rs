@@ -2,11 +2,13 @@
 //!
 //! `tally` folds attempts and records as they come, in memory that follows the exits and a
 //! bounded number of origins; `summary` is the finished result, which `table`, `csv` and
-//! JSON show. Nothing here decides anything. Only `progress` names indicatif.
+//! JSON show. Nothing here decides anything. Only `progress` names indicatif, only
+//! `metrics` listens.
 
 mod end;
 mod files;
 mod knob;
+mod metrics;
 mod origins;
 mod progress;
 mod spent;
@@ -16,8 +18,9 @@ mod tally;
 
 pub use end::{ExitEnd, GroupEnd, RunEnd};
 pub use files::{write_files, write_whole};
+pub use metrics::Metrics;
 pub use origins::OriginRow;
-pub use progress::{LogWriter, Progress, ProgressMode, Screen, Snapshot};
+pub use progress::{Console, HeldBack, LogLine, Progress, ProgressMode, STATUS, Screen, Snapshot};
 pub use spent::{Share, Spent, Stage};
 pub use summary::{Example, ExitFacts, ExitRow, FailureRow, GroupRow, Summary, Totals};
 pub use tally::{Counts, Tally, Tried};

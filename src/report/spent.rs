@@ -125,6 +125,12 @@ impl Spent {
         }
     }
 
+    /// Milliseconds inside attempts, from dial to body.
+    pub(super) fn in_attempts(&self) -> f64 {
+        let from = Stage::Dial as usize;
+        self.0[from..=Stage::Body as usize].iter().sum()
+    }
+
     /// One stage's part of the whole, 0 to 1.
     pub(super) fn share(&self, stage: Stage) -> f64 {
         let whole: f64 = self.0.iter().sum();

@@ -199,6 +199,15 @@ impl Tally {
         self.origins.pause(origin, how_long);
     }
 
+    /// How long an attempt takes on average, once there was one.
+    pub fn mean_attempt(&self) -> Option<Duration> {
+        let attempts = self.counts.attempts;
+        let mean = self.spent.in_attempts() / 1e3 / attempts as f64;
+        Duration::try_from_secs_f64(mean)
+            .ok()
+            .filter(|_| attempts > 0)
+    }
+
     /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.counts

@@ -32,9 +32,13 @@ pub enum Reaction {
     Dead,
 }
 
-/// The breaker of one origin.
+/// The breaker of one origin. Of one that works nothing is remembered, and eight bytes kept.
 #[derive(Clone, Debug, Default)]
-pub struct Breaker {
+pub struct Breaker(Option<Box<Failing>>);
+
+/// Since the last good answer.
+#[derive(Clone, Debug, Default)]
+struct Failing {
     in_a_row: u32,
     exits: Distinct<EXITS>,
     pauses: u8,
@@ -48,19 +52,38 @@ pub struct Breaker {
 impl Breaker {
     /// A good answer: closed, and all is forgotten.
     pub fn good(&mut self) {
-        *self = Breaker::default();
+        self.0 = None;
     }
 
     /// The origin asked for a pause of this length; it does not count against its patience.
     pub fn excuse(&mut self, pause: Duration) {
-        if self.failing_since.is_some() {
-            self.excused = self.excused.saturating_add(pause);
+        if let Some(failing) = &mut self.0 {
+            failing.excused = failing.excused.saturating_add(pause);
         }
     }
 
     /// An origin fault, through `exit`, of an attempt dispatched then. `usable_exits` is how many
     /// the run has.
     pub fn fault(&mut self, fault: OriginFault, patience: Duration, now: Time) -> Reaction {
+        self.0.get_or_insert_default().fault(fault, patience, now)
+    }
+
+    /// How many requests may be in flight: one while the breaker is open.
+    pub fn in_flight_bound(&self) -> Option<u32> {
+        let open = self.0.as_ref().is_some_and(|failing| failing.pauses > 0);
+        open.then_some(1)
+    }
+
+    /// No request before this instant.
+    pub fn paused_until(&self) -> Time {
+        self.0
+            .as_ref()
+            .map_or(Time::ZERO, |failing| failing.paused_until)
+    }
+}
+
+impl Failing {
+    fn fault(&mut self, fault: OriginFault, patience: Duration, now: Time) -> Reaction {
         self.in_a_row = self.in_a_row.saturating_add(1);
         self.exits.insert(fault.exit);
         let since = *self.failing_since.get_or_insert(now);
@@ -82,16 +105,6 @@ impl Breaker {
         self.pauses = self.pauses.saturating_add(1);
         self.paused_until = (now + pause).min(dead_at);
         Reaction::Pause(self.paused_until)
-    }
-
-    /// How many requests may be in flight: one while the breaker is open.
-    pub fn in_flight_bound(&self) -> Option<u32> {
-        (self.pauses > 0).then_some(1)
-    }
-
-    /// No request before this instant.
-    pub fn paused_until(&self) -> Time {
-        self.paused_until
     }
 }
 

@@ -45,6 +45,17 @@ pub struct Allowance {
     pub per_origin: Option<u32>,
 }
 
+impl Allowance {
+    /// How many attempts may be in flight at the origin.
+    pub fn bound(&self) -> u32 {
+        match (self.per_origin, self.rate) {
+            (Some(bound), _) => bound.max(1),
+            (None, Some(rate)) => ((COVERED_LATENCY_S * rate).ceil() as u32).max(2),
+            (None, None) => u32::MAX,
+        }
+    }
+}
+
 /// What a dispatch took, for a refund and to tell answers from before a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
@@ -75,15 +86,10 @@ pub struct Budget {
 impl Budget {
     /// A budget at rest.
     pub fn new(allowance: Allowance) -> Budget {
-        let bound = match (allowance.per_origin, allowance.rate) {
-            (Some(bound), _) => bound.max(1),
-            (None, Some(rate)) => ((COVERED_LATENCY_S * rate).ceil() as u32).max(2),
-            (None, None) => u32::MAX,
-        };
         Budget {
             interval: allowance.rate.map(|rate| nanos(1e9 / rate)),
             burst: allowance.burst.max(1),
-            bound,
+            bound: allowance.bound(),
             tat: Time::ZERO,
             paused_until: Time::ZERO,
             share: 1.0,
@@ -126,6 +132,17 @@ impl Budget {
             Time::ZERO
         };
         self.tat.max(self.paused_until).max(settled)
+    }
+
+    /// How long until the last of `jobs` that wait may start, if nothing changes.
+    pub fn drained_in(&self, jobs: usize, now: Time) -> Duration {
+        let spacing = self.spacing();
+        let others = u32::try_from(jobs.saturating_sub(1)).unwrap_or(u32::MAX);
+        let tolerance = self.interval.unwrap_or_default();
+        let tolerance = tolerance.saturating_mul(self.burst - 1);
+        let first = self.tat.max(now).max(self.paused_until);
+        let last = (first + spacing.saturating_mul(others)).back(tolerance);
+        last.max(self.paused_until) - now
     }
 
     /// Takes one request out. The caller has seen that `ready_at` has come.

@@ -4,7 +4,7 @@
 //! one [`Start`], or the origin steps aside. Leaves to others: whose turn it is (`frontier`),
 //! which exit is best (`pool`), what the end will mean (`settle`).
 //!
-//! Each round of the loop starts a job or moves one origin out of the ready lists, and origins
+//! Each round of the loop starts a job, asks for jobs from disk, or moves one origin out of the ready lists, and origins
 //! come back to them only by an event or an alarm, so `next` ends and cannot spin. The instant it
 //! answers lies ahead: alarms that are due are taken out first.
 
@@ -20,7 +20,7 @@ use super::frontier::SiteIx;
 use super::pair::Pairs;
 use super::panic_mode::Gate;
 use super::site::Closed;
-use super::steps::{ExitIx, Lease, Next, Note, Start};
+use super::steps::{ExitIx, Lease, Next, Note, Refill, Start};
 use super::warm::Warm;
 use super::work::Work;
 
@@ -46,13 +46,11 @@ impl Scheduler {
             return given_up;
         }
         if self.frontier.jobs() == 0 || self.in_flight() >= self.rules.max_in_flight {
+            self.intake.busy();
             return Next::Idle;
         }
         match self.exits.gate(now) {
-            Gate::Open | Gate::Probe => match self.start(now) {
-                Some(start) => Next::Start(start),
-                None => self.wait(now),
-            },
+            Gate::Open | Gate::Probe => self.start(now).unwrap_or_else(|| self.wait(now)),
             Gate::Shut(until) => self.until(Some(until)),
             Gate::Probing => self.until(None),
         }
@@ -69,8 +67,13 @@ impl Scheduler {
     }
 
     fn give_up(&mut self, now: Time) -> Option<Next> {
-        let site = self.frontier.first_closed()?;
-        let work = self.frontier.take_any(site, now)?;
+        let Some(site) = self.frontier.first_closed() else {
+            let asleep = if self.over { self.wake_one() } else { None };
+            return asleep.map(Next::Refill);
+        };
+        let Some(work) = self.frontier.take_any(site, now) else {
+            return self.refill(site).map(Next::Refill);
+        };
         let mut failure = self.frontier.site(site).why_closed(now);
         if let Some(last) = work.last().and_then(|last| last.failure.as_ref()) {
             failure.detail = format!("{}; last attempt: {}", failure.detail, last.detail);
@@ -78,20 +81,41 @@ impl Scheduler {
         Some(Next::GiveUp(work, failure))
     }
 
-    fn start(&mut self, now: Time) -> Option<Start> {
+    /// A job to start, or jobs to read first: those of origins that sleep once there is room in
+    /// memory, or an exit that nobody else has work for.
+    fn start(&mut self, now: Time) -> Option<Next> {
         self.recall_misfits(now);
+        if self.frontier.is_any_asleep() && self.intake.is_roomy(self.frontier.bytes()) {
+            return self.wake_one().map(Next::Refill);
+        }
         while self.exits.pool.has_free() {
-            let site = self.frontier.first_ready()?;
-            if let Some(start) = self.start_at(site, now) {
-                return Some(start);
+            let Some(site) = self.frontier.first_ready() else {
+                return self.wake_one().map(Next::Refill);
+            };
+            if let Some(next) = self.start_at(site, now) {
+                return Some(next);
             }
         }
         None
     }
 
-    /// Starts a job of this origin, or lets the origin step aside if none of its jobs may take
-    /// an exit that is free.
-    fn start_at(&mut self, index: SiteIx, now: Time) -> Option<Start> {
+    /// Reads jobs of this origin from disk, as many as memory has room for.
+    fn refill(&mut self, site: SiteIx) -> Option<Refill> {
+        let quota = self.frontier.site(site).quota;
+        let most = self.intake.quota(quota, self.frontier.bytes()).max(1);
+        self.frontier.refill(site, most)
+    }
+
+    /// The same for the origin that sleeps longest.
+    fn wake_one(&mut self) -> Option<Refill> {
+        let quota = self.intake.default_quota();
+        let most = self.intake.quota(quota, self.frontier.bytes()).max(1);
+        self.frontier.wake_one(most)
+    }
+
+    /// Starts a job of this origin or reads some, or lets the origin step aside if none of its
+    /// jobs may take an exit that is free.
+    fn start_at(&mut self, index: SiteIx, now: Time) -> Option<Next> {
         let site = self.frontier.site_mut(index);
         site.queue.ripen(now);
         let choice = Choice {
@@ -106,13 +130,16 @@ impl Scheduler {
             .queue
             .take_fitting(LOOKS, |work| choice.pick(work, rng))
         else {
+            if site.lacks_fresh() {
+                return self.refill(index).map(Next::Refill);
+            }
             let since = *site.misfit_since.get_or_insert(now);
             let wake = site.queue.next_back_off().unwrap_or(Time::NEVER);
             let wake = wake.min(since + PATIENCE);
             self.frontier.set_aside(index, wake);
             return None;
         };
-        Some(self.dispatch(index, work, exit, now))
+        Some(Next::Start(self.dispatch(index, work, exit, now)))
     }
 
     /// Takes the request out of the budget and the slot from the exit, in one step.
@@ -173,13 +200,20 @@ impl Scheduler {
 
     /// Nothing can start. With a free exit the next origin's instant counts; without one only
     /// an exit's, or the end of an attempt.
-    fn wait(&self, now: Time) -> Next {
+    fn wait(&mut self, now: Time) -> Next {
         debug_assert!(self.frontier.next_wake().is_none_or(|at| at > now));
         let free = self.exits.pool.has_free();
         let origin = self.frontier.next_wake().filter(|_| free);
         let wanted = !free || self.frontier.misfits() > 0;
         let exit = self.exits.next_change().filter(|_| wanted);
-        self.until([origin, exit].into_iter().flatten().min())
+        let more = match free {
+            true => self.intake.idle(self.frontier.origins(), now),
+            false => {
+                self.intake.busy();
+                None
+            }
+        };
+        self.until([origin, exit, more].into_iter().flatten().min())
     }
 
     /// At this instant, or earlier if the run ends for want of exits before.

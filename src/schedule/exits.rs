@@ -232,6 +232,17 @@ impl Exits {
         self.fleet.left()
     }
 
+    /// How many exits are in each state.
+    pub(super) fn by_state(&self) -> [(State, u32); 5] {
+        self.fleet.by_state()
+    }
+
+    /// What all exits may carry at best.
+    pub(super) fn ceilings(&self) -> u32 {
+        let ceilings = self.rows.iter().map(|row| row.ceiling);
+        ceilings.fold(0, u32::saturating_add)
+    }
+
     /// Exits that are in use: neither resting after an ejection nor evicted.
     pub(super) fn up(&self) -> u32 {
         self.fleet.up()
@@ -330,6 +341,11 @@ impl Exits {
     /// Panics if the pool and the health of an exit disagree. For tests; O(fleet).
     pub(super) fn check(&self, now: Time) {
         self.pool.check();
+        for (state, count) in self.by_state() {
+            let in_it = |index: &u32| self.fleet.health(*index).state() == state;
+            let counted = (0..self.pool.len()).filter(in_it).count();
+            assert_eq!(count as usize, counted, "exits that are {}", state.as_str());
+        }
         for index in 0..self.pool.len() {
             let exit = ExitIx::new(index);
             assert!(self.pool.peak(exit) <= self.rows[exit.index()].ceiling);

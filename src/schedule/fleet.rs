@@ -36,6 +36,8 @@ pub struct Fleet {
     unfit: u32,
     /// Exits in no rest: healthy, limited or on probation.
     up: u32,
+    /// Exits by state, in the order of [`State::ALL`].
+    by_state: [u32; State::ALL.len()],
 }
 
 #[derive(Debug)]
@@ -81,6 +83,7 @@ impl Fleet {
             out: 0,
             unfit: 0,
             up: count,
+            by_state: [count, 0, 0, 0, 0],
         }
     }
 
@@ -112,6 +115,11 @@ impl Fleet {
     /// Exits in use: neither resting after an ejection nor evicted.
     pub fn up(&self) -> u32 {
         self.up
+    }
+
+    /// How many exits are in each state.
+    pub fn by_state(&self) -> [(State, u32); State::ALL.len()] {
+        State::ALL.map(|state| (state, self.by_state[state as usize]))
     }
 
     /// Whether a lease may be given out now.
@@ -290,9 +298,11 @@ impl Fleet {
         event: impl FnOnce(&mut Health) -> Change,
     ) -> Change {
         let member = &mut self.exits[exit as usize];
-        let before = Standing::of(&member.health);
+        let (before, was) = (Standing::of(&member.health), member.health.state());
         let change = event(&mut member.health);
-        let after = Standing::of(&member.health);
+        let (after, is) = (Standing::of(&member.health), member.health.state());
+        self.by_state[was as usize] -= 1;
+        self.by_state[is as usize] += 1;
         if change == Change::Evicted {
             self.hope.evicted(&mut member.failed);
         }

@@ -4,25 +4,27 @@
 //! flight, first in first out, so a stalled origin holds few slots while others have work),
 //! `Delayed` (by instant), `Parked` (its in-flight bound is reached), `Misfit` (its budget
 //! allows a start, but its jobs have tried every exit that is free), `Closed` (its jobs are
-//! given up), `Idle` (no job waits). Leaves to others: what the place should be (`site`),
-//! which exit (`pool`).
+//! given up), `Refill` (its jobs are being read from disk), `Idle` (no job waits); or, with all
+//! its jobs on disk and no memory of its own, `asleep`. Leaves to others: what the place should
+//! be (`site`), which exit (`pool`), how many jobs are in memory (`intake`).
 //!
 //! Invariant: whatever changes a site is followed by [`Frontier::settle`], so a place is
 //! always the one that `site` asks for; only time makes it stale, and the alarms name when.
-//! All jobs are in memory: the scheduler bounds how many it asks for.
 
 use std::collections::HashMap;
 
 use crate::model::{Origin, Time};
 
 use super::alarms::Alarms;
+use super::asleep::{Asleep, Chain};
 use super::lists::{Ladder, Links, List};
 use super::site::{Site, Wish};
+use super::steps::{Berth, Refill, Whose};
 use super::work::Work;
 
 /// Index of an origin. Its slot is used again once the origin is forgotten, which never
 /// happens while a job waits or an attempt is in flight there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct SiteIx(u32);
 
 impl SiteIx {
@@ -43,6 +45,8 @@ pub(super) enum Place {
     Delayed,
     Parked,
     Misfit,
+    /// The engine reads jobs of it; until [`Frontier::refilled`].
+    Refill,
     Closed,
 }
 
@@ -60,18 +64,33 @@ pub(super) struct Frontier {
     wakes: Alarms,
     /// When an origin without jobs may be forgotten. Wakes nobody.
     rests: Alarms,
+    asleep: Asleep,
+    /// Origins at which jobs wait that were never tried, those asleep left out.
+    untried: usize,
+    /// Jobs in memory.
     jobs: usize,
     bytes: usize,
+    /// Jobs on disk.
+    spilled: usize,
     startable: usize,
 }
 
 impl Frontier {
     /// The site of `origin`, made by `make` where there is none.
-    pub(super) fn open(&mut self, origin: Origin, make: impl FnOnce(Origin) -> Site) -> SiteIx {
+    pub(super) fn open(
+        &mut self,
+        origin: Origin,
+        now: Time,
+        make: impl FnOnce(Origin) -> Site,
+    ) -> SiteIx {
         if let Some(&site) = self.by_origin.get(&origin) {
             return site;
         }
-        let site = make(origin.clone());
+        let mut site = make(origin.clone());
+        if self.asleep.len() > 0 {
+            site.chain = self.asleep.remove(Asleep::key(&origin));
+        }
+        let wakes = site.chain.is_some();
         let index = match self.spare.pop() {
             Some(index) => {
                 self.sites[index.index()] = site;
@@ -83,7 +102,86 @@ impl Frontier {
             }
         };
         self.by_origin.insert(origin, index);
+        if wakes {
+            self.settle(index, now);
+        }
         index
+    }
+
+    /// The jobs of an origin on disk, and who keeps them; and how many of its jobs are in memory,
+    /// with its quota. `None` in place of these: the origin is not known.
+    pub(super) fn berth(&self, origin: &Origin) -> (Berth, Option<&Site>) {
+        let Some(&site) = self.by_origin.get(origin) else {
+            let key = Asleep::key(origin);
+            let berth = Berth {
+                whose: Whose::Asleep(key),
+                chain: self.asleep.get(key),
+            };
+            return (berth, None);
+        };
+        let here = self.site(site);
+        let berth = Berth {
+            whose: Whose::Site(site),
+            chain: here.chain,
+        };
+        (berth, Some(here))
+    }
+
+    /// A job was written to disk, where it is the newest of its origin.
+    pub(super) fn spilled(&mut self, berth: &Berth, newest: u64, now: Time) {
+        self.spilled += 1;
+        let chain = Chain::and(berth.chain, newest);
+        match berth.whose {
+            Whose::Asleep(key) => self.asleep.set(key, chain),
+            Whose::Site(site) => {
+                self.sites[site.index()].chain = Some(chain);
+                self.settle(site, now);
+            }
+        }
+    }
+
+    /// Lets jobs of an origin be read from disk, `most` of them; until they come it stands aside.
+    pub(super) fn refill(&mut self, site: SiteIx, most: usize) -> Option<Refill> {
+        let chain = self.sites[site.index()].chain?;
+        self.leave(site);
+        self.sites[site.index()].place = Place::Refill;
+        self.count(site);
+        Some(Refill {
+            whose: Whose::Site(site),
+            chain,
+            most,
+        })
+    }
+
+    pub(super) fn is_any_asleep(&self) -> bool {
+        self.asleep.len() > 0
+    }
+
+    /// Wakes the origin that sleeps longest.
+    pub(super) fn wake_one(&mut self, most: usize) -> Option<Refill> {
+        let (key, chain) = self.asleep.pop()?;
+        self.spilled -= chain.jobs as usize;
+        Some(Refill {
+            whose: Whose::Asleep(key),
+            chain,
+            most,
+        })
+    }
+
+    /// `read` jobs were read from disk; those that are left begin at `rest`.
+    pub(super) fn refilled(&mut self, refill: &Refill, read: usize, rest: Option<u64>, now: Time) {
+        let chain = refill.chain.without(read, rest);
+        self.spilled += chain.map_or(0, |chain| chain.jobs as usize);
+        match (refill.whose, chain) {
+            (Whose::Asleep(key), Some(chain)) => self.asleep.put_back(key, chain),
+            (Whose::Asleep(_), None) => {}
+            (Whose::Site(site), chain) => {
+                self.spilled -= refill.chain.jobs as usize;
+                self.sites[site.index()].chain = chain;
+                self.leave(site);
+                self.settle(site, now);
+            }
+        }
     }
 
     /// What is known of an origin.
@@ -101,12 +199,24 @@ impl Frontier {
         (0..self.sites.len() as u32).map(SiteIx)
     }
 
-    /// Jobs that wait.
+    /// Jobs that wait, in memory and on disk.
     pub(super) fn jobs(&self) -> usize {
-        self.jobs
+        self.jobs + self.spilled
     }
 
-    /// About how much memory they take.
+    /// Origins at which jobs wait that were never tried. One at which only retries wait makes
+    /// no work for others to hide behind: it is not counted.
+    pub(super) fn origins(&self) -> usize {
+        self.untried + self.asleep.len()
+    }
+
+    /// What waits at each origin, those asleep left out.
+    pub(super) fn waiting_at(&self) -> impl Iterator<Item = (&Origin, u64)> {
+        let sites = self.sites.iter().filter(|site| site.place != Place::Idle);
+        sites.map(|site| (&site.origin, site.jobs()))
+    }
+
+    /// About how much memory the jobs there take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -141,13 +251,16 @@ impl Frontier {
 
     /// Moves an origin to the place that it asks for now.
     pub(super) fn settle(&mut self, site: SiteIx, now: Time) {
+        if self.sites[site.index()].place == Place::Refill {
+            return;
+        }
         let wish = self.sites[site.index()].wish(now);
         let same_rung = Place::Ready {
             in_flight: self.sites[site.index()].in_flight,
         };
         if wish == Wish::Start && self.sites[site.index()].place == same_rung {
             // It keeps its turn.
-            self.count_startable(site);
+            self.count(site);
             return;
         }
         self.leave(site);
@@ -165,7 +278,7 @@ impl Frontier {
                 self.sites[site.index()].place = same_rung;
             }
         }
-        self.count_startable(site);
+        self.count(site);
     }
 
     /// The origin whose turn it is.
@@ -178,7 +291,7 @@ impl Frontier {
         self.leave(site);
         self.enter_list(site, Place::Misfit);
         self.wakes.set(site.0, wake);
-        self.count_startable(site);
+        self.count(site);
     }
 
     /// The misfit that waits longest.
@@ -231,6 +344,7 @@ impl Frontier {
         })
     }
 
+    /// Takes the origin out of its place: `Idle`, until it gets another one.
     fn leave(&mut self, site: SiteIx) {
         let place = std::mem::take(&mut self.sites[site.index()].place);
         match place {
@@ -239,7 +353,7 @@ impl Frontier {
                 self.ready.remove(&mut self.links, site.0, in_flight);
             }
             Place::Delayed => self.wakes.cancel(site.0),
-            Place::Parked => {}
+            Place::Parked | Place::Refill => {}
             Place::Misfit => {
                 self.misfits.remove(&mut self.links, site.0);
                 self.wakes.cancel(site.0);
@@ -279,9 +393,13 @@ impl Frontier {
         }
     }
 
-    /// Keeps the count of jobs that wait for an exit in step with the origin's place.
-    fn count_startable(&mut self, site: SiteIx) {
+    /// Keeps the counts of jobs that wait for an exit, and of origins with untried ones, in step
+    /// with the origin.
+    fn count(&mut self, site: SiteIx) {
         let here = &mut self.sites[site.index()];
+        let untried = here.has_untried();
+        self.untried = self.untried + usize::from(untried) - usize::from(here.counted);
+        here.counted = untried;
         let now = here.startable_jobs();
         self.startable = self.startable + now - here.startable;
         here.startable = now;
@@ -289,21 +407,30 @@ impl Frontier {
 
     /// Panics if an origin is not in exactly the place it must be in. For tests; O(origins).
     pub(super) fn check(&self, now: Time) {
-        let mut jobs = 0;
+        let (mut jobs, mut spilled, mut untried) = (0, self.asleep.jobs(), 0);
         let mut startable = 0;
         let (mut misfits, mut closed) = (0, 0);
         for index in self.all() {
             let site = self.site(index);
             if self.by_origin.get(&site.origin) != Some(&index) {
-                assert_eq!(site.queue.len(), 0, "a forgotten origin has jobs");
+                assert_eq!(site.jobs(), 0, "a forgotten origin has jobs");
                 continue;
             }
             jobs += site.queue.len();
+            spilled += site.jobs() as usize - site.queue.len();
+            untried += usize::from(site.has_untried());
+            assert!(
+                site.chain.is_none() || self.asleep.get(Asleep::key(&site.origin)).is_none(),
+                "{} has two chains",
+                site.origin
+            );
             assert_eq!(site.startable, site.startable_jobs(), "{}", site.origin);
             startable += site.startable;
             misfits += u32::from(site.place == Place::Misfit);
             closed += u32::from(site.place == Place::Closed);
             let fits = match (site.wish(now), site.place) {
+                // Whatever it wants meanwhile.
+                (_, Place::Refill) => site.chain.is_some(),
                 (Wish::Nothing, place) => place == Place::Idle,
                 (Wish::Land, place) => place == Place::Parked,
                 (Wish::GiveUp, place) => place == Place::Closed,
@@ -320,7 +447,9 @@ impl Frontier {
                 site.wish(now)
             );
         }
-        assert_eq!(self.jobs, jobs);
+        assert_eq!(self.jobs, jobs, "jobs in memory");
+        assert_eq!(self.spilled, spilled, "jobs on disk");
+        assert_eq!(self.untried, untried, "origins with untried jobs");
         assert_eq!(self.startable, startable);
         assert_eq!(self.misfits.len(), misfits);
         assert_eq!(self.closed.len(), closed);

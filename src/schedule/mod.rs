@@ -1,8 +1,10 @@
 //! The scheduler: which job starts next, through which exit, and what its end means.
 //!
-//! Owns: the state of the run's jobs, origins and exits, behind five verbs. `push` files a
+//! Owns: the state of the run's jobs, origins and exits, behind a few verbs. `push` files a
 //! job, `next` says what to do now, `finish` and `abandon` take a lease back, `drain` empties
-//! it for a shutdown. Leaves to others: fetching, storing, logging (it hands out [`Note`]s).
+//! it for a shutdown. A long list waits on disk: `room` says where a job goes, `spilled` and
+//! `refilled` tell what became of it; all that is kept of such a job is where the newest one of
+//! its origin is. Leaves to others: fetching, storing, logging (it hands out [`Note`]s).
 //!
 //! Sans-IO: it reads no clock and does no I/O. `now` is an argument and all randomness comes
 //! from one generator seeded by the run's rules, so the same seed and the same events give
@@ -14,11 +16,12 @@
 //! for another one that is in use, for ten seconds at most (`dispatch`).
 //!
 //! Parts: `dispatch` (what starts) over `frontier` (origins by place: `site`, `queue`,
-//! `budget`) and `exits` (`pool` for load, `fleet` for health); `settle` and `charge` (what an
+//! `budget`, `asleep`), `intake` (how far the list is read) and `exits` (`pool` for load, `fleet` for health); `settle` and `charge` (what an
 //! end means) over the pure rules `blame`, `split`, `health`, `breaker`, `pair`, `retry`, `redirect`,
 //! `retry_after`. Every decision is O(1) in exits and origins, O(log n) where a timer is set.
 
 mod alarms;
+mod asleep;
 pub mod blame;
 pub mod breaker;
 pub mod budget;
@@ -27,8 +30,11 @@ mod dispatch;
 pub mod distinct;
 mod exits;
 pub mod fleet;
+mod floor;
 mod frontier;
 pub mod health;
+mod held_back;
+mod intake;
 pub mod last_hope;
 mod latency;
 mod lists;
@@ -59,18 +65,18 @@ use crate::model::{Job, Origin, Time};
 
 use exits::Exits;
 use frontier::{Frontier, SiteIx};
+use held_back::Looks;
+use intake::Intake;
 use site::{Closed, Site};
 
+pub use floor::Floor;
 pub use health::{Change, State};
-pub use settings::{OriginRules, Rules, Seat};
-pub use steps::{ExitIx, ExitState, Lease, Next, Note, PauseCause, Start, Verdict};
+pub use held_back::HeldBack;
+pub use settings::{OriginRules, Rules, Seat, slots};
+pub use steps::{
+    Berth, ExitIx, ExitState, Lease, Next, Note, PauseCause, Refill, Room, Start, Verdict,
+};
 pub use work::{LastAttempt, Waited, Work};
-
-/// Jobs in memory at which the intake rests …
-const JOBS_MOST: usize = 50_000;
-/// … or their size in bytes, whichever comes first. Wide enough that a list sorted by host
-/// shows more than one origin, small enough that a list's length does not matter.
-const BYTES_MOST: usize = 32 << 20;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -78,9 +84,11 @@ pub struct Scheduler {
     rules: Rules,
     exits: Exits,
     frontier: Frontier,
+    intake: Intake,
     /// The only source of chance. This generator's sequence is fixed across versions and machines.
     rng: Xoshiro256PlusPlus,
     over: bool,
+    looks: Looks,
 }
 
 impl Scheduler {
@@ -89,8 +97,10 @@ impl Scheduler {
         Scheduler {
             exits: Exits::new(seats, groups, rules.no_exit_timeout),
             frontier: Frontier::default(),
+            intake: Intake::new(&rules, seats, groups),
             rng: Xoshiro256PlusPlus::seed_from_u64(rules.seed),
             over: false,
+            looks: Looks::default(),
             rules,
         }
     }
@@ -101,10 +111,51 @@ impl Scheduler {
         self.file_by_target(work, now);
     }
 
-    /// Whether another job may be pushed; ask again after each `next`. After the end without
+    /// Where a job of `origin` that is new from the list is to wait: on disk where others of the
+    /// origin do, or where it or all origins together have enough in memory.
+    pub fn room(&self, origin: &Origin) -> Room {
+        let (berth, site) = self.frontier.berth(origin);
+        if self.over || site.is_some_and(|site| site.closed.is_some()) {
+            return Room::Memory;
+        }
+        let (has, quota) = match site {
+            Some(site) => (site.queue.len(), site.quota),
+            None => (0, self.intake.default_quota()),
+        };
+        match berth.after() {
+            None if has < self.intake.quota(quota, self.frontier.bytes()) => Room::Memory,
+            _ => Room::Disk(berth),
+        }
+    }
+
+    /// The job that this place was for is on disk now, at `newest`.
+    pub fn spilled(&mut self, berth: Berth, newest: u64, now: Time) {
+        self.frontier.spilled(&berth, newest, now);
+    }
+
+    /// `read` jobs were read from disk, and the rest of the chain begins at `rest`. To be followed
+    /// by a `push` of each that is still to be fetched.
+    pub fn refilled(&mut self, refill: Refill, read: usize, rest: Option<u64>, now: Time) {
+        self.frontier.refilled(&refill, read, rest, now);
+    }
+
+    /// Whether more of the list is to be read; ask again after each `next`. After the end without
     /// exits it stays true: the rest of the list is taken in and given up.
     pub fn wants_more(&self) -> bool {
-        self.frontier.jobs() < JOBS_MOST && self.frontier.bytes() < BYTES_MOST
+        self.intake
+            .wants_more(self.frontier.origins(), self.frontier.bytes())
+    }
+
+    /// Whether memory has room for a job that the disk has none for.
+    pub fn has_room(&self) -> bool {
+        self.intake.has_room(self.frontier.bytes())
+    }
+
+    /// The least time that what waits now will take. Origins asleep are left out: they have few
+    /// jobs each. It looks at every origin.
+    pub fn floor(&self) -> Floor {
+        let (slots, attempt) = (self.intake.slots(), self.intake.attempt());
+        Floor::new(self.frontier.waiting_at(), &self.rules, slots, attempt)
     }
 
     /// Nothing waits and nothing is in flight.
@@ -147,6 +198,22 @@ impl Scheduler {
         self.exits.up()
     }
 
+    /// How many exits are in each state.
+    pub fn exits_by_state(&self) -> [(State, u32); 5] {
+        self.exits.by_state()
+    }
+
+    /// Requests that all exits may carry at a time at best. O(exits).
+    pub fn slots(&self) -> u32 {
+        self.rules.max_in_flight.min(self.exits.ceilings())
+    }
+
+    /// The origins that hold their jobs back longest, at most three, the longest first. With
+    /// more than a thousand origins each call looks at a part of them, in turn.
+    pub fn held_back(&mut self, now: Time) -> Vec<HeldBack> {
+        self.looks.look(&self.frontier, now)
+    }
+
     /// One exit.
     pub fn exit(&self, exit: ExitIx, now: Time) -> ExitState<'_> {
         self.exits.state(exit, now)
@@ -182,13 +249,13 @@ impl Scheduler {
     }
 
     fn file_by_target(&mut self, work: Box<Work>, now: Time) {
-        let site = self.site_of(Origin::of(work.target()));
+        let site = self.site_of(Origin::of(work.target()), now);
         self.frontier.file(site, work, now);
     }
 
-    fn site_of(&mut self, origin: Origin) -> SiteIx {
+    fn site_of(&mut self, origin: Origin, now: Time) -> SiteIx {
         let (rules, over) = (&self.rules, self.over);
-        self.frontier.open(origin, |origin| {
+        self.frontier.open(origin, now, |origin| {
             let allowance = rules.allowance(&origin);
             let mut site = Site::new(origin, allowance);
             site.closed = over.then_some(Closed::NoExit);

@@ -49,12 +49,15 @@ struct Hold {
     times: u8,
 }
 
+/// An exit that got a 429, and when.
+type Throttled = Option<(u32, Time)>;
+
 /// What one origin knows about the exits.
 #[derive(Clone, Debug, Default)]
 pub struct Pairs {
     witnesses: [Option<Witness>; WITNESSES],
     /// Exits that got a 429 here lately, and which part of the answers these are.
-    throttled: [Option<(u32, Time)>; WITNESSES],
+    throttled: Option<Box<[Throttled; WITNESSES]>>,
     throttling: Counter,
     /// Sorted by exit: an origin that refuses whole fleets is asked about each of them.
     holds: Vec<Hold>,
@@ -94,10 +97,11 @@ impl Pairs {
 
     /// `exit` got a 429 here.
     pub fn throttled(&mut self, exit: u32, now: Time) {
-        let own = |slot: &Option<(u32, Time)>| slot.is_some_and(|(known, _)| known == exit);
-        let oldest = || (0..WITNESSES).min_by_key(|&slot| self.throttled[slot].map(|(_, at)| at));
-        let slot = self.throttled.iter().position(own).or_else(oldest);
-        self.throttled[slot.unwrap_or_default()] = Some((exit, now));
+        let throttled = self.throttled.get_or_insert_default();
+        let own = |slot: &Throttled| slot.is_some_and(|(known, _)| known == exit);
+        let oldest = || (0..WITNESSES).min_by_key(|&slot| throttled[slot].map(|(_, at)| at));
+        let slot = throttled.iter().position(own).or_else(oldest);
+        throttled[slot.unwrap_or_default()] = Some((exit, now));
         self.throttling.fault();
     }
 
@@ -106,7 +110,7 @@ impl Pairs {
     /// that others get these proves nothing then.
     pub fn throttles_all(&self, exit: u32, now: Time) -> bool {
         let fresh = |&&(other, at): &&(u32, Time)| other != exit && now - at < FRESH;
-        let others = self.throttled.iter().flatten().filter(fresh).count();
+        let others = self.throttled_lately().filter(fresh).count();
         others >= THROTTLED_OTHERS && self.throttling.share() >= THROTTLED_SHARE
     }
 
@@ -114,7 +118,13 @@ impl Pairs {
     /// requests are better spread than sent through the exit with the open socket.
     pub fn is_counting(&self, now: Time) -> bool {
         let lately = |&(_, at): &(u32, Time)| now - at < HOLD_MOST;
-        self.throttled.iter().flatten().any(lately)
+        self.throttled_lately().any(lately)
+    }
+
+    fn throttled_lately(&self) -> impl Iterator<Item = &(u32, Time)> {
+        self.throttled
+            .iter()
+            .flat_map(|slots| slots.iter().flatten())
     }
 
     /// Whether another exit had a valid certificate from this origin in the last minute.

@@ -1,4 +1,4 @@
-//! The jobs of one origin that wait in memory.
+//! The jobs of one origin that wait in memory; more may be on disk (`site`).
 //!
 //! Owns: their order. Retries whose time has come go before jobs that were never tried, so
 //! that a job once begun ends; jobs whose back-off is not over wait by their instant. Leaves
@@ -15,6 +15,13 @@ use super::work::Work;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     fresh: VecDeque<Box<Work>>,
+    /// Most origins never have any.
+    retries: Option<Box<Retries>>,
+}
+
+/// Jobs that were tried.
+#[derive(Debug, Default)]
+struct Retries {
     again: VecDeque<Box<Work>>,
     later: BinaryHeap<Reverse<Later>>,
 }
@@ -23,22 +30,23 @@ impl Queue {
     /// Adds a job; one whose `since` lies ahead waits for it.
     pub(super) fn push(&mut self, work: Box<Work>, now: Time) {
         if work.since > now {
-            self.later.push(Reverse(Later(work)));
+            let retries = self.retries.get_or_insert_default();
+            retries.later.push(Reverse(Later(work)));
         } else if work.attempts() == 0 {
             self.fresh.push_back(work);
         } else {
-            self.again.push_back(work);
+            self.retries.get_or_insert_default().again.push_back(work);
         }
     }
 
     /// Lets jobs whose back-off is over take part.
     pub(super) fn ripen(&mut self, now: Time) {
-        while self
-            .later
-            .peek()
-            .is_some_and(|Reverse(later)| later.0.since <= now)
-        {
-            if let Some(Reverse(Later(work))) = self.later.pop() {
+        while self.next_back_off().is_some_and(|since| since <= now) {
+            if let Some(work) = self
+                .retries
+                .as_mut()
+                .and_then(|retries| retries.pop_later())
+            {
                 self.push(work, now);
             }
         }
@@ -46,7 +54,7 @@ impl Queue {
 
     /// When a job can be taken: at once (`Time::ZERO`), at the end of a back-off, or never.
     pub(super) fn earliest(&self) -> Option<Time> {
-        if !self.fresh.is_empty() || !self.again.is_empty() {
+        if self.ripe() > 0 {
             return Some(Time::ZERO);
         }
         self.next_back_off()
@@ -54,17 +62,31 @@ impl Queue {
 
     /// The end of the first back-off.
     pub(super) fn next_back_off(&self) -> Option<Time> {
-        self.later.peek().map(|Reverse(later)| later.0.since)
+        let first = self.retries.as_ref()?.later.peek();
+        first.map(|Reverse(later)| later.0.since)
     }
 
     /// How many jobs, back-offs included.
     pub(super) fn len(&self) -> usize {
-        self.ripe() + self.later.len()
+        let later = self
+            .retries
+            .as_ref()
+            .map_or(0, |retries| retries.later.len());
+        self.ripe() + later
+    }
+
+    /// No job that was never tried is here.
+    pub(super) fn lacks_fresh(&self) -> bool {
+        self.fresh.is_empty()
     }
 
     /// How many jobs could be taken now.
     pub(super) fn ripe(&self) -> usize {
-        self.fresh.len() + self.again.len()
+        let again = self
+            .retries
+            .as_ref()
+            .map_or(0, |retries| retries.again.len());
+        self.fresh.len() + again
     }
 
     /// Takes the first job for which `fit` finds something: up to `looks` retries, in turn,
@@ -74,14 +96,16 @@ impl Queue {
         looks: usize,
         mut fit: impl FnMut(&Work) -> Option<T>,
     ) -> Option<(Box<Work>, T)> {
-        for _ in 0..looks.min(self.again.len()) {
-            let Some(work) = self.again.pop_front() else {
-                break;
-            };
-            if let Some(found) = fit(&work) {
-                return Some((work, found));
+        if let Some(retries) = &mut self.retries {
+            for _ in 0..looks.min(retries.again.len()) {
+                let Some(work) = retries.again.pop_front() else {
+                    break;
+                };
+                if let Some(found) = fit(&work) {
+                    return Some((work, found));
+                }
+                retries.again.push_back(work);
             }
-            self.again.push_back(work);
         }
         let found = fit(self.fresh.front()?)?;
         self.fresh.pop_front().map(|work| (work, found))
@@ -89,16 +113,23 @@ impl Queue {
 
     /// The jobs that `take_fitting` looks at.
     pub(super) fn candidates(&self, looks: usize) -> impl Iterator<Item = &Work> {
-        let again = self.again.iter().take(looks);
+        let again = self.retries.iter().flat_map(|retries| &retries.again);
+        let again = again.take(looks);
         again.chain(self.fresh.front()).map(AsRef::as_ref)
     }
 
     /// Takes any job, those in back-off too.
     pub(super) fn take_any(&mut self) -> Option<Box<Work>> {
-        self.again
-            .pop_front()
+        let again = self.retries.as_mut().and_then(|r| r.again.pop_front());
+        again
             .or_else(|| self.fresh.pop_front())
-            .or_else(|| self.later.pop().map(|Reverse(Later(work))| work))
+            .or_else(|| self.retries.as_mut().and_then(|r| r.pop_later()))
+    }
+}
+
+impl Retries {
+    fn pop_later(&mut self) -> Option<Box<Work>> {
+        self.later.pop().map(|Reverse(Later(work))| work)
     }
 }
 

@@ -52,14 +52,13 @@ pub struct OriginRules {
 }
 
 impl Rules {
-    /// Requests per second to `origin`; `None`: unlimited.
-    pub fn rate_of(&self, origin: &Origin) -> Option<f64> {
-        self.allowance(origin).rate
-    }
-
-    /// Requests that `origin` may get at once after a rest.
-    pub fn burst_of(&self, origin: &Origin) -> u32 {
-        self.allowance(origin).burst
+    /// What is allowed an origin without rules of its own.
+    pub(super) fn default_allowance(&self) -> Allowance {
+        Allowance {
+            rate: self.rate,
+            burst: self.burst,
+            per_origin: self.per_origin,
+        }
     }
 
     pub(super) fn allowance(&self, origin: &Origin) -> Allowance {
@@ -85,4 +84,20 @@ pub struct Seat {
     /// A hash of its login: exits with the same one share what is learned about it. `None`:
     /// it has no login, and shares nothing.
     pub credentials: Option<u64>,
+}
+
+/// Requests that these exits carry at a time: their ceilings, of a group no more than its cap.
+pub fn slots(seats: &[Seat], groups: &[u32]) -> u64 {
+    let mut grouped = vec![0_u64; groups.len()];
+    let mut free = 0_u64;
+    for seat in seats {
+        match seat.group.and_then(|group| grouped.get_mut(group as usize)) {
+            Some(slots) => *slots += u64::from(seat.ceiling),
+            None => free += u64::from(seat.ceiling),
+        }
+    }
+    let grouped = grouped.into_iter().zip(groups);
+    free + grouped
+        .map(|(slots, cap)| slots.min(u64::from(*cap)))
+        .sum::<u64>()
 }

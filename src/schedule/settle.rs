@@ -15,7 +15,7 @@ use super::health::{Proven, Span};
 use super::redirect;
 use super::retry::{Decision, Repeat, Wish};
 use super::split::Share;
-use super::steps::{ExitIx, Lease, Verdict};
+use super::steps::{ExitIx, Lease, Note, Verdict};
 use super::work::{Hop, Work};
 
 /// A job that met this many pauses of its origin is over: it would go on for ever.
@@ -57,6 +57,7 @@ impl Scheduler {
     ) -> Verdict {
         let site = lease.site;
         let ended = self.judge(lease, &work, attempt, now);
+        self.intake.landed(now - ended.span.dispatched);
         self.land(&ended.lease, now);
         self.charge_exit(&ended, &mut work);
         let asked = self.charge_origin(&ended, &work);
@@ -269,12 +270,20 @@ impl Scheduler {
                     detail,
                     ..failure
                 };
-                Verdict::Failed(work, failure)
+                self.tries_spent(work, failure)
             }
-            Decision::Over | Decision::Exhausted | Decision::NotRepeatable => {
-                Verdict::Failed(work, failure)
-            }
+            Decision::Exhausted => self.tries_spent(work, failure),
+            Decision::Over | Decision::NotRepeatable => Verdict::Failed(work, failure),
         }
+    }
+
+    fn tries_spent(&mut self, work: Box<Work>, failure: Failure) -> Verdict {
+        self.exits.note(Note::TriesSpent {
+            url: work.job.shown_url().to_owned(),
+            attempts: work.attempts(),
+            detail: failure.detail.clone(),
+        });
+        Verdict::Failed(work, failure)
     }
 
     /// It failed for a reason of ours: again a little later, and not for ever.

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use crate::model::{Blame, ErrorKind, Failure, Origin, Time};
 
+use super::asleep::Chain;
 use super::breaker::Breaker;
 use super::budget::{Allowance, Budget};
 use super::frontier::Place;
+use super::intake::quota_of;
 use super::latency::Median;
 use super::pair::Pairs;
 use super::queue::Queue;
@@ -27,7 +29,7 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 /// What an origin asks the frontier for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// No job waits.
+    /// No job waits, neither in memory nor on disk.
     Nothing,
     /// Its jobs are to be given up.
     GiveUp,
@@ -35,7 +37,7 @@ pub(super) enum Wish {
     Land,
     /// Nothing starts before this instant.
     At(Time),
-    /// A job may start.
+    /// A job may start; it may have to be read from disk first.
     Start,
 }
 
@@ -59,6 +61,10 @@ pub(super) struct Site {
     /// How often attempts there failed for the origin's or an unclear reason.
     pub(super) record: Counter,
     pub(super) queue: Queue,
+    /// Jobs that wait on disk. Those that come while there are any follow them there.
+    pub(super) chain: Option<Chain>,
+    /// How many jobs it may have in memory when these are few.
+    pub(super) quota: usize,
     pub(super) in_flight: u32,
     /// Of them, those that were started to try whether the origin works again.
     pub(super) trials: u32,
@@ -66,6 +72,8 @@ pub(super) struct Site {
     pub(super) place: Place,
     /// Owned by the frontier: jobs counted as waiting for an exit.
     pub(super) startable: usize,
+    /// Owned by the frontier: counted as one with untried jobs.
+    pub(super) counted: bool,
     /// Since when only exits that were tried before are free for its jobs.
     pub(super) misfit_since: Option<Time>,
     /// When an attempt's end last made room below the in-flight bound.
@@ -93,10 +101,13 @@ impl Site {
             pairs: Pairs::default(),
             record: Counter::default(),
             queue: Queue::default(),
+            chain: None,
+            quota: quota_of(allowance),
             in_flight: 0,
             trials: 0,
             place: Place::default(),
             startable: 0,
+            counted: false,
             misfit_since: None,
             room_since: Time::ZERO,
             exit_lack: Duration::ZERO,
@@ -116,8 +127,10 @@ impl Site {
 
     /// What the origin needs now.
     pub(super) fn wish(&self, now: Time) -> Wish {
-        let Some(first) = self.queue.earliest() else {
-            return Wish::Nothing;
+        let first = match (self.chain, self.queue.earliest()) {
+            (Some(_), _) => Time::ZERO,
+            (None, Some(first)) => first,
+            (None, None) => return Wish::Nothing,
         };
         if self.closed.is_some() || now < self.shut_until {
             return Wish::GiveUp;
@@ -129,12 +142,29 @@ impl Site {
         if at > now { Wish::At(at) } else { Wish::Start }
     }
 
+    /// Jobs that wait, in memory and on disk.
+    pub(super) fn jobs(&self) -> u64 {
+        self.queue.len() as u64 + self.chain.map_or(0, |chain| u64::from(chain.jobs))
+    }
+
+    /// A job waits that was never tried.
+    pub(super) fn has_untried(&self) -> bool {
+        self.chain.is_some() || !self.queue.lacks_fresh()
+    }
+
+    /// Its next job that was never tried is on disk.
+    pub(super) fn lacks_fresh(&self) -> bool {
+        self.chain.is_some() && self.queue.lacks_fresh()
+    }
+
     /// Jobs that wait for nothing but an exit: one where the rate lets one at a time go.
     pub(super) fn startable_jobs(&self) -> usize {
         match self.place {
-            Place::Ready { .. } | Place::Misfit if self.budget.is_unlimited() => self.queue.ripe(),
+            Place::Ready { .. } | Place::Misfit if self.budget.is_unlimited() => {
+                self.queue.ripe() + self.chain.map_or(0, |chain| chain.jobs as usize)
+            }
             Place::Ready { .. } | Place::Misfit => 1,
-            Place::Idle | Place::Delayed | Place::Parked | Place::Closed => 0,
+            Place::Idle | Place::Delayed | Place::Parked | Place::Refill | Place::Closed => 0,
         }
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::model::{Failure, Origin, Time};
 
+use super::asleep::Chain;
 use super::budget;
 use super::frontier::SiteIx;
 use super::health::{Change, State};
@@ -69,10 +70,66 @@ pub enum Next {
     Start(Start),
     /// This job ends here without another attempt; ask again.
     GiveUp(Box<Work>, Failure),
+    /// Read these jobs from disk, give the rest of the chain back to `refilled`, push the jobs;
+    /// ask again.
+    Refill(Refill),
     /// Nothing before this instant, unless a job is pushed or an attempt ends.
     At(Time),
     /// Nothing before a job is pushed or an attempt ends.
     Idle,
+}
+
+/// Where a job that was read from the list is to wait.
+#[derive(Debug)]
+pub enum Room {
+    /// In memory: `push` it.
+    Memory,
+    /// On disk: write it there and tell `spilled`; or `push` it if the disk has no room.
+    Disk(Berth),
+}
+
+/// Where on disk a job is to go: behind those of its origin.
+#[derive(Debug)]
+pub struct Berth {
+    pub(super) whose: Whose,
+    pub(super) chain: Option<Chain>,
+}
+
+impl Berth {
+    /// Where the origin's newest job on disk is.
+    pub fn after(&self) -> Option<u64> {
+        self.chain.map(|chain| chain.newest)
+    }
+}
+
+/// Jobs of one origin that are wanted from disk.
+#[derive(Debug)]
+#[must_use = "jobs that are not read back are lost"]
+pub struct Refill {
+    pub(super) whose: Whose,
+    pub(super) chain: Chain,
+    pub(super) most: usize,
+}
+
+impl Refill {
+    /// Where the newest one is.
+    pub fn newest(&self) -> u64 {
+        self.chain.newest
+    }
+
+    /// How many are wanted at most; at least 1.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+}
+
+/// Who keeps a chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Whose {
+    /// An origin that is known.
+    Site(SiteIx),
+    /// One that is not, by its key.
+    Asleep(u64),
 }
 
 /// A job to start.
@@ -163,6 +220,15 @@ pub enum Note {
         /// Why.
         cause: PauseCause,
     },
+    /// A job has used up its tries, or its origin's budget for retries is spent.
+    TriesSpent {
+        /// Its URL as it may be shown.
+        url: String,
+        /// Attempts it had.
+        attempts: u32,
+        /// Why it failed at last.
+        detail: String,
+    },
     /// Nothing good came from an origin for too long: its jobs are given up.
     OriginDead {
         /// The origin.
@@ -212,6 +278,11 @@ impl fmt::Display for Note {
                     }
                 }
             }
+            Note::TriesSpent {
+                url,
+                attempts,
+                detail,
+            } => write!(f, "{url}: given up (tries: {attempts}): {detail}"),
             Note::OriginDead { origin } => {
                 write!(f, "origin {origin}: given up, nothing good came from it")
             }

@@ -61,11 +61,16 @@ impl Load {
         self.next == self.hosts.len()
     }
 
-    /// The next line's job; `None` at the end.
-    pub(super) fn read(&mut self, origins: &Origins<'_>) -> Option<Job> {
-        let host = *self.hosts.get(self.next)? as usize;
+    /// The next line; `None` at the end.
+    pub(super) fn read(&mut self) -> Option<u64> {
+        self.hosts.get(self.next)?;
         self.next += 1;
-        let line = self.next as u64;
+        Some(self.next as u64)
+    }
+
+    /// The job of a line.
+    pub(super) fn job(&self, line: u64, origins: &Origins<'_>) -> Option<Job> {
+        let host = self.host(line);
         Some(Job {
             id: line.to_string().into(),
             id_given: false,

@@ -14,6 +14,7 @@
 
 mod baseline;
 mod checks;
+mod disk;
 mod exits;
 mod expect;
 mod fate;

@@ -108,7 +108,7 @@ impl Tracks {
                 }
             }
             Note::Panic => self.panics += 1,
-            Note::PanicOver | Note::NoExit => {}
+            Note::TriesSpent { .. } | Note::PanicOver | Note::NoExit => {}
         }
     }
 

@@ -12,6 +12,7 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use super::checks::{Checks, Leg, Seat as Checked, Showed};
+use super::disk::Disk;
 use super::exits::Exits;
 use super::fate::{self, Limits};
 use super::load::Load;
@@ -25,7 +26,7 @@ use crate::model::record::{RecordError, Waits};
 use crate::model::{self, Attempt, Failure, Origin, Outcome as Ended, Phase, Record, Scheme, Time};
 use crate::report::{Tally, Tried};
 use crate::schedule::{
-    Lease, Next, Note, PauseCause, Rules, Scheduler, Seat, Start, Verdict, Work,
+    Lease, Next, Note, PauseCause, Refill, Room, Rules, Scheduler, Seat, Start, Verdict, Work,
 };
 
 /// Virtual time after which a run counts as one that never ends.
@@ -67,6 +68,7 @@ pub(super) struct World<'a> {
     /// By origin: the same names as the scheduler's.
     names: Vec<Origin>,
     pub(super) load: Load,
+    disk: Disk,
     rng: Xoshiro256PlusPlus,
     pub(super) now: Time,
     flights: Vec<Option<Flight>>,
@@ -122,6 +124,7 @@ impl<'a> World<'a> {
             allowed,
             names,
             load,
+            disk: Disk::default(),
             rng,
             now: Time::ZERO,
             flights: Vec::new(),
@@ -183,6 +186,7 @@ impl<'a> World<'a> {
             match self.scheduler.next(self.now) {
                 Next::Start(start) => self.start(start),
                 Next::GiveUp(work, failure) => self.end(&work, Some(failure)),
+                Next::Refill(refill) => self.refill(refill),
                 Next::At(at) => break Some(at),
                 Next::Idle => break None,
             }
@@ -198,11 +202,30 @@ impl<'a> World<'a> {
     /// Reads the list as far as the scheduler wants it.
     fn take_in(&mut self) {
         while self.scheduler.wants_more()
-            && let Some(job) = self.load.read(&self.origins)
+            && let Some(line) = self.load.read()
         {
-            self.checks.pushed(self.load.host(job.line));
+            let host = self.load.host(line);
+            self.checks.pushed(host);
+            match self.scheduler.room(&self.names[host]) {
+                Room::Memory => self.push(line),
+                Room::Disk(berth) => {
+                    let at = self.disk.put(berth.after(), line);
+                    self.scheduler.spilled(berth, at, self.now);
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, line: u64) {
+        if let Some(job) = self.load.job(line, &self.origins) {
             self.scheduler.push(job, self.now);
         }
+    }
+
+    fn refill(&mut self, refill: Refill) {
+        let (lines, rest) = self.disk.take(refill.newest(), refill.most());
+        self.scheduler.refilled(refill, lines.len(), rest, self.now);
+        lines.into_iter().for_each(|line| self.push(line));
     }
 
     fn hear(&mut self, note: &Note) {
@@ -215,7 +238,10 @@ impl<'a> World<'a> {
                 ..
             } => {}
             Note::OriginPaused { origin, wait, .. } => self.tally.pause(origin, *wait),
-            Note::Exit { .. } | Note::OriginDead { .. } | Note::NoExit => {}
+            Note::Exit { .. }
+            | Note::TriesSpent { .. }
+            | Note::OriginDead { .. }
+            | Note::NoExit => {}
         }
     }
 

@@ -35,7 +35,7 @@ fn claim(file: File, path: &Path) -> anyhow::Result<Option<File>> {
     match file.try_lock() {
         Ok(()) => Ok(is_still_at(&file, path)?.then_some(file)),
         Err(TryLockError::WouldBlock) => bail!(
-            "another run is writing to {}: wait for it to end, or choose another --out",
+            "another run is writing to {}\nhint: wait for it to end, or choose another --out",
             path.parent().unwrap_or(path).display()
         ),
         Err(TryLockError::Error(error)) => {

@@ -1,4 +1,4 @@
-//! The output directory: bodies, their names, and the journal of what is done.
+//! The output directory: bodies, their names, the journal of what is done, and jobs that wait.
 //!
 //! One run owns a directory, by a lock on `results.jsonl`. Order on success: temporary file,
 //! rename, record; so a record never names a file that is not whole, and what is not
@@ -12,6 +12,7 @@ mod lock;
 mod names;
 mod results_copy;
 mod space;
+mod spill;
 mod temp;
 mod template;
 
@@ -28,6 +29,7 @@ pub use journal::{Decision, FailedBefore, Journal, Loaded, Past, Rest, Twin};
 pub use latest::{Kept, latest};
 pub use names::Names;
 pub use results_copy::{CopyError, ResultsCopy};
+pub use spill::{Batch, Spill};
 pub use template::NameTemplate;
 
 /// How a directory is opened.
@@ -54,6 +56,8 @@ pub struct Store {
     pub names: Names,
     /// What is done and what is under way.
     pub journal: Journal,
+    /// Jobs that wait on disk.
+    pub spill: Spill,
     /// Where `fresh` moved the earlier journal.
     pub backup: Option<PathBuf>,
     dir: PathBuf,
@@ -68,7 +72,7 @@ impl Store {
     /// fetched yet, so the run ends with a local failure.
     pub fn open(dir: &Path, options: OpenOptions) -> anyhow::Result<Store> {
         if dir.is_file() {
-            bail!("{} is a file: --out needs a directory", dir.display());
+            bail!("{} is a file\nhint: --out needs a directory", dir.display());
         }
         std::fs::create_dir_all(dir)
             .with_context(|| format!("cannot use {} as output directory", dir.display()))?;
@@ -98,6 +102,7 @@ impl Store {
             bodies,
             names: Names::new(options.name_template),
             journal: Journal::open(dir, file, options.failed_before)?,
+            spill: Spill::new(dir.join(".tmp"), options.min_free),
             backup,
             dir: dir.to_owned(),
         })

@@ -191,7 +191,7 @@ fn only(places: &[&str], names: &[&str]) {
 #[test]
 fn only_fetch_names_hyper_and_only_progress_names_indicatif() {
     only(&["fetch"], &["hyper::", "hyper_util::"]);
-    only(&["report/progress.rs"], &["indicatif::"]);
+    only(&["report/progress"], &["indicatif::"]);
     only(&["input/download.rs"], &["reqwest::"]);
     only(&["cli"], &["clap::", "clap_complete::", "clap_mangen::"]);
 }

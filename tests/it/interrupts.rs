@@ -253,12 +253,12 @@ fn out_of_time_cuts_what_runs_after_its_grace() {
     world.assert_whole();
 }
 
-/// A run that is blocked in a call which no signal ends: nobody reads what it says (a full
-/// pipe), or nobody opens the other end of a FIFO. Signals end it all the same, soon.
+/// A run that is blocked in a call which no signal ends: nobody opens the other end of a FIFO.
+/// Signals end it all the same, soon.
 #[test]
 fn a_signal_ends_a_run_that_waits_for_somebody_else_for_ever() {
     let world = world();
-    world.urls((0..2000).map(|n| format!("http://o.test/ok/{n}")));
+    world.urls((0..20).map(|n| format!("http://o.test/ok/{n}")));
     let fifo = world.dir().join("fifo");
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -268,14 +268,8 @@ fn a_signal_ends_a_run_that_waits_for_somebody_else_for_ever() {
         0,
     )
     .unwrap();
-    for (args, signal, status) in [
-        (&["-v", "--log-format", "json"][..], Signal::TERM, 143),
-        (&["--results", "fifo"], Signal::INT, 130),
-    ] {
-        let mut child = world.start(&[&ARGS[..], args].concat());
-        if status == 143 {
-            world.until_asked(50);
-        }
+    for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let mut child = world.start(&[&ARGS[..], &["--results", "fifo"]].concat());
         std::thread::sleep(Duration::from_secs(2));
         assert!(child.try_wait().unwrap().is_none(), "it is blocked");
         send(&child, signal);
@@ -284,12 +278,9 @@ fn a_signal_ends_a_run_that_waits_for_somebody_else_for_ever() {
             if let Some(ended) = child.try_wait().unwrap() {
                 break ended;
             }
-            assert!(start.elapsed() < Duration::from_secs(60), "{args:?}");
+            assert!(start.elapsed() < Duration::from_secs(60), "{signal:?}");
             std::thread::sleep(Duration::from_millis(20));
         };
-        assert_eq!(ended.code(), Some(status), "{args:?}");
-        for record in crate::shells::whole_records(&world.out()) {
-            assert_eq!(world.body(&record).len() as u64, record.bytes.unwrap());
-        }
+        assert_eq!(ended.code(), Some(status), "{signal:?}");
     }
 }

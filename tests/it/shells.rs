@@ -110,3 +110,14 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// Asks until there is something, at most 30 s.
+#[track_caller]
+pub fn found<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let mut thing = None;
+    until(what, || {
+        thing = look();
+        thing.is_some()
+    });
+    thing.unwrap()
+}

@@ -45,6 +45,16 @@ impl<'a> Variables<'a> {
         String::from_utf8(filled).map_err(|_| "has escapes that do not decode to UTF-8".into())
     }
 
+    /// The variables that `text` names, as it names them.
+    pub fn named(text: &str) -> impl Iterator<Item = String> {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            let (_, name, after) = next_variable(rest)?;
+            rest = after;
+            Some(format!("${{{name}}}"))
+        })
+    }
+
     /// The value of the variable that `text` consists of, if it is nothing else.
     pub fn whole(&self, text: &str) -> Result<Option<String>, Reason> {
         match next_variable(text) {

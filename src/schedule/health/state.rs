@@ -19,6 +19,15 @@ pub enum State {
 }
 
 impl State {
+    /// All, in the order of an exit's decline.
+    pub const ALL: [State; 5] = [
+        State::Healthy,
+        State::Limited,
+        State::Ejected,
+        State::Probation,
+        State::Evicted,
+    ];
+
     /// As summary, `exits.csv` and logs show it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -227,7 +227,7 @@ fn the_intake_rests_when_enough_waits_and_goes_on_after() {
     let mut world = World::new(rules(), &[100], |_, _, _| (secs(0.01), answer(200)));
     let mut line = 0;
     while world.scheduler.wants_more() {
-        world.push(line..line + 1, "http://a.test/");
+        world.push(line..line + 1, &format!("http://o{line}.test/"));
         line += 1;
     }
     assert!((10_000..=50_000).contains(&line), "{line}");

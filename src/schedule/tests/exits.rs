@@ -380,7 +380,7 @@ fn cancelled_probes_of_a_panic_free_their_places() {
             Next::Start(start) => probes.push(start),
             Next::At(at) => now = at,
             Next::GiveUp(..) => {}
-            Next::Idle => panic!("jobs wait"),
+            Next::Refill(_) | Next::Idle => panic!("jobs wait in memory"),
         }
         panicked |= scheduler.notes().contains(&Note::Panic);
     }

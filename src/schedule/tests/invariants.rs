@@ -127,6 +127,7 @@ fn play(plan: &Plan) -> Story {
                     assert!(at > now, "an instant of the past");
                     break Some(at);
                 }
+                Next::Refill(_) => panic!("nothing is on disk"),
                 Next::Idle => break None,
             }
             check_load(&scheduler, plan, &seats, now);

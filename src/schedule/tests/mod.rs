@@ -3,5 +3,7 @@
 mod ends;
 mod exits;
 mod invariants;
+mod long_lists;
 mod origins;
-mod world;
+mod watching;
+pub mod world;

@@ -1,7 +1,7 @@
 //! A world to schedule in: an attempt's end is a function of exit, job and time.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use http::header::{HeaderName, RETRY_AFTER};
@@ -127,6 +127,10 @@ pub struct World {
     pub ends: BTreeMap<u64, End>,
     pub attempts: BTreeMap<u64, u32>,
     pub notes: Vec<Note>,
+    /// What is left of the list: lines and URLs.
+    pub list: VecDeque<(u64, String)>,
+    /// Records of chains: the one before, line and URL; each is read once.
+    disk: Vec<Option<(Option<u64>, u64, String)>>,
     script: Script,
     running: BTreeMap<Reverse<(Time, u64)>, Running>,
     serial: u64,
@@ -145,6 +149,8 @@ impl World {
             ends: BTreeMap::new(),
             attempts: BTreeMap::new(),
             notes: Vec::new(),
+            list: VecDeque::new(),
+            disk: Vec::new(),
             script: Box::new(script),
             running: BTreeMap::new(),
             serial: 0,
@@ -161,9 +167,49 @@ impl World {
         self.running.len()
     }
 
+    /// Reads the list as far as the scheduler wants it, onto the disk what it wants there.
+    fn take_in(&mut self) {
+        while self.scheduler.wants_more()
+            && let Some((line, url)) = self.list.pop_front()
+        {
+            let job = job(line, &url);
+            match self.scheduler.room(&Origin::of(&job.url)) {
+                Room::Memory => self.scheduler.push(job, self.now),
+                Room::Disk(berth) => {
+                    let at = self.disk.len() as u64;
+                    self.disk.push(Some((berth.after(), line, url)));
+                    self.scheduler.spilled(berth, at, self.now);
+                }
+            }
+        }
+    }
+
+    fn refill(&mut self, refill: Refill) {
+        let (mut rest, mut read) = (Some(refill.newest()), Vec::new());
+        while let Some(at) = rest
+            && read.len() < refill.most()
+        {
+            let record = self.disk[at as usize].take();
+            let (before, line, url) = record.expect("a record is read once");
+            read.push((line, url));
+            rest = before;
+        }
+        self.scheduler.check(self.now);
+        self.scheduler.refilled(refill, read.len(), rest, self.now);
+        for (line, url) in read {
+            self.push(line..line + 1, &url);
+        }
+    }
+
+    /// Jobs on disk.
+    pub fn on_disk(&self) -> usize {
+        self.disk.iter().flatten().count()
+    }
+
     /// Takes every step that can be taken now; answers when to look again.
     pub fn step(&mut self) -> Option<Time> {
         loop {
+            self.take_in();
             match self.scheduler.next(self.now) {
                 Next::Start(start) => self.begin(start),
                 Next::GiveUp(work, failure) => self.end(&work, End::Failed(failure)),
@@ -171,6 +217,7 @@ impl World {
                     assert!(at > self.now, "asked to wait for the past");
                     return Some(at);
                 }
+                Next::Refill(refill) => self.refill(refill),
                 Next::Idle => return None,
             }
         }
@@ -183,7 +230,7 @@ impl World {
             let wake = self.step();
             self.scheduler.check(self.now);
             self.notes.extend(self.scheduler.notes());
-            if self.scheduler.is_empty() {
+            if self.scheduler.is_empty() && self.list.is_empty() {
                 return;
             }
             let landing = self.running.last_key_value().map(|(key, _)| key.0.0);

@@ -7,13 +7,16 @@
 
 mod doubt;
 mod index;
+mod lines;
 mod load;
+mod lookup;
 mod resume;
+mod slot;
+mod table;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
@@ -27,6 +30,7 @@ pub use doubt::Rest;
 use index::{Entry, Index};
 
 pub use load::Loaded;
+pub use lookup::Past;
 pub use resume::{Decision, FailedBefore, Twin};
 
 /// Buffered bytes that are written without waiting for [`Journal::flush`].
@@ -48,24 +52,12 @@ pub struct Journal {
     reserved: u64,
     /// Whole lines that follow it.
     buffer: Vec<u8>,
+    /// What is known of ids, and refusals of earlier runs by id and line.
     index: Index,
-    /// Refusals of earlier runs, by hash of id and line.
-    refused: HashSet<u64>,
     under_way: HashMap<u64, resume::UnderWay>,
     failed_before: FailedBefore,
     doubt: Doubt,
     loaded: Loaded,
-}
-
-/// What the journal holds of one id.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Past {
-    /// The id's last record that is not a refusal.
-    pub record: Record,
-    /// How many records of earlier runs end the same way and were not matched by an entry of
-    /// this run's list yet.
-    pub records: u32,
-    entry: Entry,
 }
 
 impl Journal {
@@ -80,12 +72,8 @@ impl Journal {
     ) -> anyhow::Result<Journal> {
         let path = dir.join("results.jsonl");
         let mut index = Index::default();
-        let mut refused = HashSet::new();
-        let (loaded, end) = load::read(&file, |offset, entry| match entry.outcome {
-            Outcome::Refused => {
-                refused.insert(resume::refusal_key(&index, &entry.id, entry.line));
-            }
-            outcome => index.load(index.key(&*entry.id), offset, outcome),
+        let (loaded, end) = load::read(&file, &index.keys().clone(), |found| {
+            index.load(found.key, found.offset, found.outcome);
         })
         .with_context(|| format!("cannot resume from {}", path.display()))?;
         if loaded.torn_bytes > 0 {
@@ -100,7 +88,6 @@ impl Journal {
             reserved: 0,
             buffer: Vec::new(),
             index,
-            refused,
             under_way: HashMap::new(),
             failed_before,
             doubt: Doubt::of(dir),
@@ -162,13 +149,15 @@ impl Journal {
     /// Adds a record. An ok record's body has its final name by now.
     ///
     /// # Errors
-    /// The buffer was full and could not be written; see [`Journal::flush`].
+    /// The buffer was full and could not be written (see [`Journal::flush`]), or the journal
+    /// cannot be read.
     pub fn append(&mut self, record: &Record) -> Result<(), StoreError> {
-        let what = self.what_of(&record.id);
-        self.put(record, what)
+        self.put(record, None)
     }
 
-    fn put(&mut self, record: &Record, what: u32) -> Result<(), StoreError> {
+    /// Adds a record that answers the request `what`, or the one known for its id.
+    fn put(&mut self, record: &Record, what: Option<u32>) -> Result<(), StoreError> {
+        let known = self.find(record)?;
         let start = self.buffer.len();
         if let Err(error) = serde_json::to_writer(&mut self.buffer, record) {
             self.buffer.truncate(start);
@@ -178,10 +167,15 @@ impl Journal {
         }
         self.buffer.push(b'\n');
         if record.outcome != Outcome::Refused {
-            let offset = self.written + start as u64;
-            let key = self.index.key(&*record.id);
-            let entry = Entry::settled(offset, record.outcome, what);
-            self.index.set(key, entry);
+            let entry = Entry::Settled {
+                offset: self.written + start as u64,
+                what: what.or(known.and_then(|(_, what)| what)).unwrap_or(0),
+            };
+            let key = self.index.keys().of(&*record.id);
+            match known {
+                Some((at, _)) => self.index.replace(at, key, entry),
+                None => self.index.insert(key, entry),
+            }
         }
         match self.buffer.len() {
             0..BUFFER => Ok(()),
@@ -209,24 +203,6 @@ impl Journal {
         Ok(())
     }
 
-    /// The last record of `id`, read back from the file. `None` too where the file no longer
-    /// holds a record of this id at the place it was.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn lookup(&self, id: &str) -> Result<Option<Past>, StoreError> {
-        let Some(entry) = self.index.get(self.index.key(id)) else {
-            return Ok(None);
-        };
-        let line = self.line_at(entry.offset())?;
-        let record = serde_json::from_slice::<Record>(&line).ok();
-        Ok(record.filter(|record| record.id == id).map(|record| Past {
-            record,
-            records: entry.unmatched,
-            entry,
-        }))
-    }
-
     /// Whether `record` is ok and its file is there with the size it had.
     pub fn is_stored(&self, record: &Record) -> bool {
         let (Outcome::Ok, Some(file), Some(bytes)) = (record.outcome, &record.file, record.bytes)
@@ -242,34 +218,9 @@ impl Journal {
                 meta.is_file() && meta.len() == bytes && self.doubt.trusts(&path, &meta, record)
             })
     }
-
-    fn line_at(&self, offset: u64) -> Result<Vec<u8>, StoreError> {
-        if let Some(at) = offset.checked_sub(self.written) {
-            let at = usize::try_from(at).unwrap_or(usize::MAX);
-            let rest = self.buffer.get(at..).unwrap_or_default();
-            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            return Ok(rest[..end].to_vec());
-        }
-        let mut line = Vec::new();
-        let mut block = [0; 2048];
-        loop {
-            let read = self
-                .file
-                .read_at(&mut block, offset + line.len() as u64)
-                .map_err(StoreError::io("read", &self.path))?;
-            let part = &block[..read];
-            match memchr::memchr(b'\n', part) {
-                Some(end) => line.extend_from_slice(&part[..end]),
-                None if read > 0 => {
-                    line.extend_from_slice(part);
-                    continue;
-                }
-                None => {}
-            }
-            return Ok(line);
-        }
-    }
 }
 
+#[cfg(test)]
+mod claim_tests;
 #[cfg(test)]
 mod tests;

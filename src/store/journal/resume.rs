@@ -3,7 +3,9 @@
 //! Each entry of the list has one record in the end, and each id at most one writer at a
 //! time. An entry listed again while the first is under way waits here, as its line number
 //! and columns; when the first ends, [`Journal::settle`] writes a record for it too. So
-//! memory follows the jobs in memory, not the list.
+//! memory follows the jobs in memory, not the list. A job that is kept on disk until its
+//! turn comes claims its id by [`Journal::claim`], which costs no more than the index does;
+//! when it is read back, [`Journal::decide`] settles whether it is the first of its like.
 //!
 //! Over runs: `records` of an id count how many entries of the list are already answered.
 //! The k-th entry with an ok id is skipped while k is not above that count; one more gets a
@@ -12,8 +14,9 @@
 
 use serde_json::{Map, Value};
 
-use super::index::{Entry, Index};
-use super::{Journal, Past};
+use super::Journal;
+use super::index::{At, Entry, Keys, WHAT};
+use super::lookup::{Known, Past};
 use crate::model::{Job, Outcome, Record, Refusal, Secret};
 use crate::store::StoreError;
 
@@ -29,7 +32,8 @@ pub enum FailedBefore {
 /// What to do with an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
-    /// Fetch it; it counts as under way until [`Journal::settle`].
+    /// Fetch it; it counts as under way until [`Journal::settle`]. To a claim: keep it on
+    /// disk and decide when it is read back.
     Fetch,
     /// This record of an earlier run answers it. Nothing to fetch, nothing to write.
     Done(Box<Record>),
@@ -61,50 +65,90 @@ pub(super) struct UnderWay {
     twins: Vec<Twin>,
 }
 
-pub(super) fn refusal_key(index: &Index, id: &str, line: u64) -> u64 {
-    index.key((id, line, "refused"))
+/// Where a job is until it is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    InMemory,
+    OnDisk,
+}
+
+pub(super) fn refusal_key(keys: &Keys, id: &str, line: u64) -> u64 {
+    keys.of((id, line, "refused"))
 }
 
 impl Journal {
-    /// Decides what the entry `job` needs. Call once per entry, in the order of the list.
+    /// Decides what the entry `job` needs. Call once per entry, in the order of the list; of
+    /// one that was claimed, again when it is read back, in any order.
     ///
     /// # Errors
     /// The journal cannot be read.
     pub fn decide(&mut self, job: &Job) -> Result<Decision, StoreError> {
-        let key = self.index.key(&*job.id);
-        let what = fingerprint(&self.index, job);
-        if let Some(first) = self.under_way.get_mut(&key) {
-            if first.what != what {
+        self.answer(job, Kept::InMemory)
+    }
+
+    /// Decides what the entry `job`, which will be kept on disk, needs. Call once per entry,
+    /// in the order of the list. One more of a claimed job is to be kept on disk as well.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn claim(&mut self, job: &Job) -> Result<Decision, StoreError> {
+        self.answer(job, Kept::OnDisk)
+    }
+
+    fn answer(&mut self, job: &Job, kept: Kept) -> Result<Decision, StoreError> {
+        let keys = self.index.keys();
+        let entry = Asked {
+            job,
+            kept,
+            key: keys.of(&*job.id),
+            what: fingerprint(keys, job),
+        };
+        if let Some(first) = self.under_way.get_mut(&entry.key) {
+            if first.what != entry.what {
                 return Ok(Decision::DuplicateId { line: first.line });
             }
             first.twins.push(twin(job));
             return Ok(Decision::Wait);
         }
-        let Some(past) = self.lookup(&job.id)? else {
-            return Ok(self.start(key, what, job));
-        };
-        Ok(self.decide_by(past, key, what, job))
+        Ok(match self.known(&job.id)? {
+            None => self.start(&entry, None),
+            Some(Known::Past(past)) => self.answer_by(*past, &entry),
+            Some(Known::Claimed { line, what }) if !Entry::claims(what, entry.what) => {
+                Decision::DuplicateId { line }
+            }
+            Some(Known::Claimed { .. }) => match kept {
+                Kept::InMemory => self.start(&entry, None),
+                // The first line stays the one that has the id.
+                Kept::OnDisk => Decision::Fetch,
+            },
+        })
     }
 
-    fn decide_by(&mut self, past: Past, key: u64, what: u32, job: &Job) -> Decision {
-        let same = match past.entry.what {
-            0 => past.record.url == job.shown_url(),
-            known => known == what,
+    fn answer_by(&mut self, past: Past, entry: &Asked) -> Decision {
+        let (known_what, settled) = match past.entry {
+            Entry::Matched { what, .. } => (what, false),
+            Entry::Settled { what, .. } => (what, true),
+            Entry::Loaded { .. } | Entry::Claimed { .. } | Entry::Refused => (0, false),
         };
-        let settled = past.entry.is_settled();
+        let same = match known_what {
+            0 => past.record.url == entry.job.shown_url(),
+            known => known == entry.what,
+        };
         let stored = self.is_stored(&past.record);
-        let record = Box::new(past.record);
-        match record.outcome {
+        let at = Some(past.at);
+        match past.record.outcome {
             // What an earlier run could not fetch may be written differently now.
-            _ if !same && !settled && !stored => self.start(key, what, job),
-            _ if !same => Decision::DuplicateId { line: record.line },
-            _ if settled => Decision::Twin(Box::new(twin_record(&record, twin(job)))),
-            Outcome::Ok if stored => self.answered(key, past.entry, what, (job, record)),
+            _ if !same && !settled && !stored => self.start(entry, at),
+            _ if !same => Decision::DuplicateId {
+                line: past.record.line,
+            },
+            _ if settled => entry.twin_of(&past.record),
+            Outcome::Ok if stored => self.answered(past, entry),
             // Its file is missing or has another size.
-            Outcome::Ok => self.start(key, what, job),
+            Outcome::Ok => self.start(entry, at),
             Outcome::Failed | Outcome::Refused => match self.failed_before {
-                FailedBefore::TryAgain => self.start(key, what, job),
-                FailedBefore::LeaveAlone => self.answered(key, past.entry, what, (job, record)),
+                FailedBefore::TryAgain => self.start(entry, at),
+                FailedBefore::LeaveAlone => self.answered(past, entry),
             },
         }
     }
@@ -112,27 +156,54 @@ impl Journal {
     /// The entry `job`, which was [`Decision::Done`], is fetched all the same: it counts as
     /// under way until [`Journal::settle`].
     pub fn ask_again(&mut self, job: &Job) {
-        let what = fingerprint(&self.index, job);
-        self.start(self.index.key(&*job.id), what, job);
+        let keys = self.index.keys();
+        let entry = Asked {
+            job,
+            kept: Kept::InMemory,
+            key: keys.of(&*job.id),
+            what: fingerprint(keys, job),
+        };
+        self.start(&entry, None);
     }
 
-    fn start(&mut self, key: u64, what: u32, job: &Job) -> Decision {
-        let first = UnderWay {
-            what,
-            line: job.line,
-            twins: Vec::new(),
-        };
-        self.under_way.insert(key, first);
+    /// The entry's job begins; `at` is what the index has of its id.
+    fn start(&mut self, entry: &Asked, at: Option<At>) -> Decision {
+        let line = entry.job.line;
+        match (entry.kept, at) {
+            (Kept::InMemory, _) => {
+                let first = UnderWay {
+                    what: entry.what,
+                    line,
+                    twins: Vec::new(),
+                };
+                self.under_way.insert(entry.key, first);
+            }
+            (Kept::OnDisk, None) => {
+                let claim = Entry::claim(line, entry.what);
+                self.index.insert(entry.key, claim);
+            }
+            (Kept::OnDisk, Some(at)) => {
+                let claim = Entry::claim(line, entry.what);
+                self.index.replace(at, entry.key, claim);
+            }
+        }
         Decision::Fetch
     }
 
-    fn answered(&mut self, key: u64, entry: Entry, what: u32, by: (&Job, Box<Record>)) -> Decision {
-        let (job, record) = by;
-        let Some(matched) = entry.matched(what) else {
-            return Decision::Twin(Box::new(twin_record(&record, twin(job))));
+    /// A record of an earlier run is the entry's, if one is left.
+    fn answered(&mut self, past: Past, entry: &Asked) -> Decision {
+        let (Entry::Loaded { offset, .. } | Entry::Matched { offset, .. }, Some(unmatched)) =
+            (past.entry, past.records.checked_sub(1))
+        else {
+            return entry.twin_of(&past.record);
         };
-        self.index.set(key, matched);
-        Decision::Done(record)
+        let matched = Entry::Matched {
+            offset,
+            unmatched,
+            what: entry.what,
+        };
+        self.index.replace(past.at, entry.key, matched);
+        Decision::Done(Box::new(past.record))
     }
 
     /// Appends the record that ends a job, and one for each entry that waited for it.
@@ -141,10 +212,10 @@ impl Journal {
     /// # Errors
     /// As [`Journal::append`].
     pub fn settle(&mut self, record: &Record) -> Result<Vec<Record>, StoreError> {
-        let first = self.under_way.remove(&self.index.key(&*record.id));
+        let first = self.under_way.remove(&self.index.keys().of(&*record.id));
         let (what, twins) = match first {
-            Some(first) => (first.what, first.twins),
-            None => (self.what_of(&record.id), Vec::new()),
+            Some(first) => (Some(first.what), first.twins),
+            None => (None, Vec::new()),
         };
         self.put(record, what)?;
         let twins: Vec<Record> = twins
@@ -159,19 +230,27 @@ impl Journal {
 
     /// An earlier run recorded this refusal: it counts, but needs no second record.
     pub fn is_refused_already(&self, refusal: &Refusal) -> bool {
-        self.refused
-            .contains(&refusal_key(&self.index, &refusal.id, refusal.line))
-    }
-
-    pub(super) fn what_of(&self, id: &str) -> u32 {
-        self.index
-            .get(self.index.key(id))
-            .map_or(0, |entry| entry.what)
+        let key = refusal_key(self.index.keys(), &refusal.id, refusal.line);
+        self.index.is_refused(key)
     }
 }
 
-/// 32 bits over everything that makes a request another one; never 0.
-fn fingerprint(index: &Index, job: &Job) -> u32 {
+/// An entry of the list that asks what it needs.
+struct Asked<'a> {
+    job: &'a Job,
+    kept: Kept,
+    key: u64,
+    what: u32,
+}
+
+impl Asked<'_> {
+    fn twin_of(&self, record: &Record) -> Decision {
+        Decision::Twin(Box::new(twin_record(record, twin(self.job))))
+    }
+}
+
+/// 24 bits over everything that makes a request another one; never 0.
+fn fingerprint(keys: &Keys, job: &Job) -> u32 {
     let mut headers: Vec<(&str, &[u8])> = Vec::new();
     if let Some(listed) = &job.headers {
         headers.extend(
@@ -184,8 +263,8 @@ fn fingerprint(index: &Index, job: &Job) -> u32 {
     }
     let login = job.authorization.as_ref().map(Secret::expose);
     let request = (job.method.as_str(), job.shown_url(), job.body.as_deref());
-    let hash = index.key((request, headers, login));
-    (hash >> 32) as u32 | 1
+    let hash = keys.of((request, headers, login));
+    ((hash >> 32) as u32 & WHAT).max(1)
 }
 
 fn twin(job: &Job) -> Twin {

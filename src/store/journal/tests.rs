@@ -1,4 +1,3 @@
-use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -7,16 +6,16 @@ use crate::model::{Blame, ErrorKind, Job, Refusal};
 use crate::store::tests::ok_record;
 use crate::store::{lock, test_job};
 
-fn open(dir: &Path) -> Journal {
+pub(super) fn open(dir: &Path) -> Journal {
     open_with(dir, FailedBefore::TryAgain)
 }
 
-fn open_with(dir: &Path, failed: FailedBefore) -> Journal {
+pub(super) fn open_with(dir: &Path, failed: FailedBefore) -> Journal {
     let file = lock::open(&dir.join("results.jsonl")).unwrap();
     Journal::open(dir, file, failed).unwrap()
 }
 
-fn failed_record(id: &str, line: u64) -> Record {
+pub(super) fn failed_record(id: &str, line: u64) -> Record {
     Record {
         outcome: Outcome::Failed,
         file: None,
@@ -30,7 +29,7 @@ fn failed_record(id: &str, line: u64) -> Record {
     }
 }
 
-fn entry(id: &str, line: u64) -> Job {
+pub(super) fn entry(id: &str, line: u64) -> Job {
     Job {
         line,
         ..test_job(id)
@@ -38,13 +37,13 @@ fn entry(id: &str, line: u64) -> Job {
 }
 
 /// Puts the body where the record says.
-fn store_body(dir: &Path, record: &Record) {
+pub(super) fn store_body(dir: &Path, record: &Record) {
     let path = dir.join(record.file.as_deref().unwrap());
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, "abc").unwrap();
 }
 
-fn records(dir: &Path) -> Vec<Record> {
+pub(super) fn records(dir: &Path) -> Vec<Record> {
     std::fs::read_to_string(dir.join("results.jsonl"))
         .unwrap()
         .lines()
@@ -328,67 +327,4 @@ fn a_journal_that_cannot_be_written_keeps_its_records_and_no_half_line() {
     journal.file = good;
     journal.flush().unwrap();
     assert_eq!(records(dir.path()).len(), 2);
-}
-
-/// One run over `list` that dies after `steps` steps, its last write cut by `torn` bytes.
-fn run_and_die(dir: &Path, list: &[u8], steps: usize, torn: u64) {
-    let mut journal = open(dir);
-    let mut running = Vec::new();
-    let mut work: Vec<(usize, u8)> = list.iter().copied().enumerate().collect();
-    work.reverse();
-    for step in 0..steps {
-        let before = journal.written;
-        if step % 3 == 2 || work.is_empty() {
-            let Some(record) = running.pop() else {
-                if work.is_empty() {
-                    break;
-                }
-                continue;
-            };
-            store_body(dir, &record);
-            journal.settle(&record).unwrap();
-        } else if let Some((n, id)) = work.pop() {
-            let job = entry(&id.to_string(), n as u64 + 1);
-            match journal.decide(&job).unwrap() {
-                Decision::Fetch => running.push(ok_record(&job.id, job.line)),
-                Decision::Twin(record) => journal.append(&record).unwrap(),
-                Decision::Done(_) | Decision::Wait => {}
-                Decision::DuplicateId { .. } => panic!("every id has one URL"),
-            }
-        }
-        journal.flush().unwrap();
-        if step + 1 == steps {
-            journal
-                .file
-                .set_len(journal.written.saturating_sub(torn).max(before))
-                .unwrap();
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
-    #[test]
-    fn however_often_a_run_dies_each_entry_has_one_record_in_the_end(
-        list in prop::collection::vec(0u8..6, 0..14),
-        deaths in prop::collection::vec((1usize..30, 0u64..400), 0..4),
-    ) {
-        let dir = tempfile::tempdir().unwrap();
-        for (steps, torn) in deaths {
-            run_and_die(dir.path(), &list, steps, torn);
-        }
-        run_and_die(dir.path(), &list, usize::MAX, 0);
-        let mut wanted = list.clone();
-        wanted.sort_unstable();
-        let mut got: Vec<u8> = records(dir.path()).iter().map(|r| r.id.parse().unwrap()).collect();
-        got.sort_unstable();
-        prop_assert_eq!(got, wanted);
-        // A further run has nothing to do.
-        let mut journal = open(dir.path());
-        for (n, id) in list.iter().enumerate() {
-            let done = matches!(journal.decide(&entry(&id.to_string(), n as u64)), Ok(Decision::Done(_)));
-            prop_assert!(done);
-        }
-    }
 }
