@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, Command, ValueEnum};
 
 use super::connection::ConnectionArgs;
 use super::values::{self, MetricsAddress, Rate, Size, Span};
@@ -33,9 +33,44 @@ pub enum LogFormat {
     Json,
 }
 
+/// The flags that `-h` shows.
+const MOST_USED: [&str; 15] = [
+    "brief",
+    "help",
+    "exits",
+    "urls",
+    "dry_run",
+    "per_exit",
+    "rate",
+    "retries",
+    "accept",
+    "header",
+    "user_agent",
+    "out",
+    "refresh",
+    "quiet",
+    "max_time",
+];
+
+/// `run` as `-h` shows it.
+pub fn brief(run: Command) -> Command {
+    run.mut_args(|arg| {
+        let shown = MOST_USED.contains(&arg.get_id().as_str());
+        arg.hide(!shown)
+    })
+    .after_help("All flags, examples and exit statuses: exitfetch run --help")
+}
+
 /// `exitfetch run`.
 #[derive(Args, Debug)]
 pub struct RunArgs {
+    /// Print the flags that are used most
+    #[arg(short = 'h')]
+    pub brief: bool,
+    /// Print all flags
+    #[arg(long, action = ArgAction::HelpShort)]
+    help: Option<bool>,
+
     /// Exits, one a line: a file, an https:// address, or - for standard input
     #[arg(long, value_name = "FILE|URL|-", help_heading = "Lists")]
     pub exits: Option<String>,
@@ -149,6 +184,9 @@ pub struct RunArgs {
     /// Fetch everything anew; the old results.jsonl is kept under another name
     #[arg(long, conflicts_with = "no_retry_failed", help_heading = "Output")]
     pub fresh: bool,
+    /// Ask again for what is stored, and fetch what has changed since
+    #[arg(long, conflicts_with = "fresh", help_heading = "Output")]
+    pub refresh: bool,
     /// Write each record there too as it happens; - is standard output
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub results: Option<String>,
@@ -194,6 +232,9 @@ pub struct RunArgs {
     /// Settings file [default: ./exitfetch.toml, if there is one]
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     pub config: Option<PathBuf>,
+    /// Print all settings as a settings file, with where each comes from, and do nothing else
+    #[arg(long, help_heading = "Run")]
+    pub print_config: bool,
 }
 
 impl RunArgs {

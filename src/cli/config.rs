@@ -1,22 +1,22 @@
 //! `exitfetch.toml`: the flags under `[run]`, and tables for tiers, groups and origins.
 //!
-//! The keys of `[run]` *are* the long flags, so they are read by handing them to the same
-//! parser in front of the user's own words: one definition of each flag and its default,
-//! and a flag on the command line wins because it comes later. Unknown keys are refused.
+//! Owns the tables and what may stand in them. The keys of `[run]` *are* the long flags and
+//! are left as they are written: `layers` hands them to the parser of the command line.
+//! Unknown keys are refused (`keys`).
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
-use clap::{ArgAction, Command};
+use anyhow::{Context, Result, anyhow};
 use http::HeaderMap;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+use toml::de::DeTable;
 use toml::{Spanned, Value};
 use url::Url;
 
+use super::keys;
 use super::values::{Header, Rate};
 use crate::model::Origin;
 
@@ -156,13 +156,30 @@ impl File {
 
     /// Its tables. No message holds an excerpt: it may be a header's secret.
     pub fn read(&self) -> Result<Config> {
-        toml::from_str(&self.text).map_err(|error| {
+        let told = |error: toml::de::Error| {
             let place = match error.span() {
                 Some(span) => self.place(span),
                 None => self.to_string(),
             };
             anyhow!("{place}: {}", error.message().replace('\n', " "))
-        })
+        };
+        let table = DeTable::parse(&self.text).map_err(told)?;
+        if let Some(unknown) = keys::unknown(table.get_ref()) {
+            return Err(anyhow!("{}: {}", self.place(unknown.span), unknown.reason));
+        }
+        toml::from_str(&self.text).map_err(told)
+    }
+
+    /// `PATH:LINE` of a key, by the names that lead to it; the path alone if it is not there.
+    pub fn place_of(&self, names: &[&str]) -> String {
+        let table = DeTable::parse(&self.text).ok();
+        let span = table.and_then(|table| keys::span_of(table.get_ref(), names));
+        span.map_or_else(|| self.to_string(), |span| self.place(span))
+    }
+
+    /// What it holds, as it is written.
+    pub fn table(&self) -> toml::Table {
+        toml::from_str(&self.text).unwrap_or_default()
     }
 }
 
@@ -186,110 +203,9 @@ pub fn load(named: Option<&Path>) -> Result<(Config, Option<File>)> {
     Ok((file.read()?, Some(file)))
 }
 
-/// The words that a key of `[run]` stands for: `rate = 5` is `--rate 5`, `fresh = true` is
-/// `--fresh`.
-///
-/// # Errors
-/// A key that is no flag of `command`, with the nearest one; a value of the wrong shape.
-pub fn as_words(key: &str, value: &Value, command: &Command) -> Result<Vec<OsString>> {
-    let flag = key.replace('_', "-");
-    let arg = command
-        .get_arguments()
-        .find(|arg| arg.get_long() == Some(&flag));
-    let Some(arg) = arg else {
-        bail!("[run] has no key `{key}`{}", nearest(&flag, command));
-    };
-    if flag == "config" {
-        bail!("[run] cannot name another settings file: remove `{key}`");
-    }
-    let word = |value: &str| OsString::from(format!("--{flag}={value}"));
-    if !arg.get_action().takes_values() {
-        return match value {
-            Value::Boolean(true) => Ok(vec![format!("--{flag}").into()]),
-            Value::Boolean(false) => Ok(Vec::new()),
-            _ => bail!("[run] {key}: write true or false"),
-        };
-    }
-    match value {
-        Value::String(text) => Ok(vec![word(text)]),
-        Value::Integer(number) => Ok(vec![word(&number.to_string())]),
-        Value::Float(number) => Ok(vec![word(&number.to_string())]),
-        Value::Array(items) if matches!(arg.get_action(), ArgAction::Append) => {
-            let texts = items.iter().map(|item| {
-                let text = item.as_str();
-                text.with_context(|| format!("[run] {key}: write a list of texts"))
-            });
-            texts.map(|text| Ok(word(text?))).collect()
-        }
-        _ => bail!("[run] {key}: write text or a number"),
-    }
-}
-
-fn nearest(flag: &str, command: &Command) -> String {
-    let longs = command.get_arguments().filter_map(|arg| arg.get_long());
-    let best = longs
-        .map(|long| (strsim::levenshtein(flag, long), long))
-        .min();
-    match best {
-        Some((far, long)) if far <= 3 => format!(": did you mean `{}`?", long.replace('-', "_")),
-        _ => ": see `exitfetch run --help` for the flags".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Arg;
-
-    fn command() -> Command {
-        Command::new("run")
-            .arg(Arg::new("rate").long("rate"))
-            .arg(Arg::new("per-exit").long("per-exit"))
-            .arg(Arg::new("fresh").long("fresh").action(ArgAction::SetTrue))
-            .arg(Arg::new("header").long("header").action(ArgAction::Append))
-    }
-
-    fn words(line: &str) -> Result<Vec<String>> {
-        let config: Config = toml::from_str(&format!("[run]\n{line}"))?;
-        let (key, value) = config.run.iter().next().context("a key")?;
-        let words = as_words(key.get_ref(), value, &command())?;
-        Ok(words
-            .into_iter()
-            .map(|w| w.into_string().unwrap())
-            .collect())
-    }
-
-    #[test]
-    fn keys_become_the_flags_they_are_named_after() {
-        assert_eq!(words("rate = 0.5").unwrap(), ["--rate=0.5"]);
-        assert_eq!(words("per_exit = 4").unwrap(), ["--per-exit=4"]);
-        assert_eq!(words("per-exit = \"4\"").unwrap(), ["--per-exit=4"]);
-        assert_eq!(words("fresh = true").unwrap(), ["--fresh"]);
-        assert!(words("fresh = false").unwrap().is_empty());
-        let headers = words("header = ['A: b', 'C: d']").unwrap();
-        assert_eq!(headers, ["--header=A: b", "--header=C: d"]);
-    }
-
-    #[test]
-    fn an_unknown_key_is_refused_with_the_nearest_one() {
-        let message = words("per_exits = 4").unwrap_err().to_string();
-        assert!(message.contains("did you mean `per_exit`?"), "{message}");
-        assert!(words("zzzzzzzz = 4").is_err());
-        assert!(toml::from_str::<Config>("[rum]\nrate = 1").is_err());
-        assert!(toml::from_str::<Config>("[tiers.a]\nperexit = 1").is_err());
-    }
-
-    #[test]
-    fn values_of_the_wrong_shape_are_refused() {
-        for line in [
-            "fresh = 3",
-            "rate = true",
-            "header = [1]",
-            "rate = ['1', '2']",
-        ] {
-            assert!(words(line).is_err(), "{line}");
-        }
-    }
 
     #[test]
     fn sites_are_known_in_any_spelling() {

@@ -129,6 +129,7 @@ async fn usual_way(dir: &Path) -> Result<()> {
                 headers: None,
                 body: None,
                 left_origin: false,
+                validators: None,
             };
             let mut exchange = fetcher.start(exit, seat, request).await;
             while exchange.chunk().await.is_some() {}

@@ -18,7 +18,7 @@ use crate::report::ProbedCaps;
 use crate::schedule::{Seat, slots};
 
 /// What a tier carries where nobody says otherwise: rented lines carry least, own servers most.
-const TIERS: [(&str, u32); 3] = [("residential", 3), ("static", 5), ("datacenter", 32)];
+pub(super) const TIERS: [(&str, u32); 3] = [("residential", 3), ("static", 5), ("datacenter", 32)];
 
 /// `--per-exit` as it was meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

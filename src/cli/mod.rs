@@ -12,9 +12,12 @@ mod descriptors;
 mod dry_run;
 mod fleet;
 mod hints;
+mod keys;
 mod lab;
+mod layers;
 mod logging;
 mod metrics;
+mod print_config;
 mod probe;
 mod probed;
 mod report;
@@ -23,16 +26,18 @@ mod settings;
 mod shell;
 mod simulate;
 mod stdout;
+mod urls;
 mod values;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use config::{Config, File};
+use layers::Resolved;
 
 /// Shown under `--help`.
 const EXAMPLES: &str = "\
@@ -46,7 +51,7 @@ Start here:
 #[derive(Debug, Parser)]
 #[command(
     name = "exitfetch",
-    version,
+    version = env!("SHOWN_VERSION"),
     max_term_width = 100,
     args_override_self = true
 )]
@@ -61,6 +66,7 @@ enum Command {
     /// Fetch a URL list through a list of exits
     #[command(after_help = run::EXAMPLES)]
     #[command(override_usage = "exitfetch run --exits <FILE|URL|-> --urls <FILE|URL|-> [OPTIONS]")]
+    #[command(disable_help_flag = true)]
     Run(Box<args::RunArgs>),
     /// Make an HTML page of an output directory: what a run did and what held it back
     #[command(after_help = report::EXAMPLES)]
@@ -80,13 +86,19 @@ enum Command {
     /// Rehearse a fleet without any network: a scenario file against the scheduler
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(simulate::SimulateArgs),
+    /// List the URLs of a run's output directory, by how they ended
+    #[command(after_help = urls::EXAMPLES)]
+    Urls(urls::UrlsArgs),
     /// Print a completion script for a shell
     Completions {
         /// bash, zsh, fish, elvish or powershell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page (roff)
-    Man,
+    /// Print a manual page (roff)
+    Man {
+        /// The page of this command, such as run
+        command: Option<String>,
+    },
 }
 
 /// How the program ends; see DESIGN "Exit codes".
@@ -137,8 +149,8 @@ impl Stopped {
 pub fn main() -> ExitCode {
     // One provider for all of TLS; a second call could only find it set.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let result = parse(std::env::args_os().collect()).and_then(execute);
-    let code = match result {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let code = match execute(Cli::parse_from(&words).command, &words) {
         Ok(code) => code.into(),
         Err(stopped) => {
             logging::say(&hints::describe(&stopped.error));
@@ -149,112 +161,69 @@ pub fn main() -> ExitCode {
     code
 }
 
-/// What is meant: the command, and for `run` the settings file behind it.
-struct Parsed {
-    command: Command,
+/// A command as it is meant.
+struct Meant<Args = args::RunArgs> {
+    args: Args,
     config: Config,
-    /// `--per-exit` was given, in words or in the file.
-    per_exit_given: bool,
+    /// The settings file that was read, if any.
+    file: Option<File>,
+    resolved: Resolved,
 }
 
-fn parse(words: Vec<OsString>) -> Result<Parsed, Stopped> {
-    let typed = Cli::parse_from(&words);
-    let (command, named) = match &typed.command {
-        Command::Run(args) => ("run", args.config.as_deref()),
-        Command::Probe(args) => ("probe", args.config.as_deref()),
-        _ => {
-            return Ok(Parsed {
-                command: typed.command,
-                config: Config::default(),
-                per_exit_given: false,
-            });
-        }
+/// The user's words, with what environment and settings file say besides. `own` takes the
+/// command's flags out.
+fn meant<Args>(
+    words: &[OsString],
+    named: Option<PathBuf>,
+    own: impl FnOnce(Command) -> Option<Box<Args>>,
+) -> anyhow::Result<Meant<Args>> {
+    let environment = layers::of_environment(std::env::vars_os())?;
+    let named = named.or_else(layers::config_of_environment);
+    let (config, file) = config::load(named.as_deref())?;
+    let given = match &file {
+        Some(file) => layers::of_file(&config, file)?,
+        None => Vec::new(),
     };
-    let (config, file) = config::load(named).map_err(Stopped::usage)?;
-    let words = match file {
-        None => words,
-        Some(file) => with_file(words, &config, &file, command).map_err(Stopped::usage)?,
-    };
-    // The file's words were tried above, the user's own before: both are known to be good.
-    let matches = Cli::command().get_matches_from(words);
-    let per_exit_given = matches.subcommand_matches("run").is_some_and(|run| {
-        run.value_source("per_exit") == Some(clap::parser::ValueSource::CommandLine)
-    });
-    let command = Cli::from_arg_matches(&matches)
-        .map_err(Stopped::usage)?
-        .command;
-    Ok(Parsed {
-        command,
+    let resolved = layers::resolve(words, given, environment)?;
+    let args = own(Cli::from_arg_matches(&resolved.matches)?.command);
+    Ok(Meant {
+        args: *args.context("the command changed")?,
         config,
-        per_exit_given,
+        file,
+        resolved,
     })
 }
 
-/// The user's words with those of the file before them, so that the user's win. `command` is
-/// `run`, or another one that takes those keys of `[run]` that are its own flags as well.
-///
-/// # Errors
-/// A key or a value that cannot be used, with its place in the file.
-fn with_file(
-    words: Vec<OsString>,
-    config: &Config,
-    file: &File,
-    command: &str,
-) -> anyhow::Result<Vec<OsString>> {
-    let mut cli = Cli::command();
-    let own_flag = {
-        let own = cli.find_subcommand(command).cloned();
-        move |key: &str| {
-            let flag = key.replace('_', "-");
-            let mut flags = own.iter().flat_map(|own| own.get_arguments());
-            command == "run" || flags.any(|arg| arg.get_long() == Some(&flag))
+fn execute(command: Command, words: &[OsString]) -> Result<Code, Stopped> {
+    match command {
+        Command::Run(typed) if typed.brief => shell::help(args::brief(layers::run_command())),
+        Command::Run(typed) => {
+            let own = |command| match command {
+                Command::Run(args) => Some(args),
+                _ => None,
+            };
+            let meant = meant(words, typed.config, own).map_err(Stopped::usage)?;
+            match meant.args.print_config {
+                true => print_config::show(&meant),
+                false => run::run(meant),
+            }
         }
-    };
-    let run = cli
-        .find_subcommand_mut("run")
-        .ok_or_else(|| anyhow::anyhow!("there is no `run`"))?;
-    let (front, back) = words.split_at(words.len().min(2));
-    let mut all = front.to_vec();
-    for (key, value) in &config.run {
-        let place = || file.place(key.span());
-        let own = config::as_words(key.get_ref(), value, run).with_context(place)?;
-        if !own_flag(key.get_ref()) {
-            continue;
+        Command::Probe(typed) => {
+            let own = |command| match command {
+                Command::Probe(args) => Some(args),
+                _ => None,
+            };
+            let meant = meant(words, typed.config, own).map_err(Stopped::usage)?;
+            probe::probe(meant.args, meant.config)
         }
-        let alone = front.iter().chain(&own).chain(back);
-        match Cli::try_parse_from(alone) {
-            Ok(_) => all.extend(own),
-            // The user asks for what this key excludes, and the user wins.
-            Err(error) if error.kind() == ErrorKind::ArgumentConflict => {}
-            Err(error) => return Err(first_line(&error)).with_context(place),
-        }
-    }
-    // What is left are keys that exclude each other.
-    Cli::try_parse_from(&all)
-        .map_err(|error| first_line(&error))
-        .with_context(|| file.to_string())?;
-    all.extend_from_slice(back);
-    Ok(all)
-}
-
-/// What is wrong, without the hints for a command line.
-fn first_line(error: &clap::Error) -> anyhow::Error {
-    let text = error.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    anyhow::anyhow!("[run] {}", line.trim_start_matches("error: "))
-}
-
-fn execute(parsed: Parsed) -> Result<Code, Stopped> {
-    match parsed.command {
-        Command::Run(args) => run::run(*args, parsed.config, parsed.per_exit_given),
         Command::Report(args) => report::report(&args),
         Command::Cat(args) => cat::cat(&args),
-        Command::Probe(args) => probe::probe(*args, parsed.config),
         Command::Demo => demo::demo(),
         Command::Lab(args) => lab::lab(args),
         Command::Simulate(args) => simulate::simulate(&args),
+        Command::Urls(args) => urls::urls(&args),
         Command::Completions { shell } => shell::completions(shell, &mut Cli::command()),
-        Command::Man => shell::man(Cli::command()),
+        Command::Man { command } => shell::man(Cli::command(), command.as_deref()),
     }
 }
 
@@ -265,52 +234,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    fn joined(typed: &[&str], text: &str) -> anyhow::Result<Vec<OsString>> {
-        let file = File::new("own.toml", text);
-        let words = ["exitfetch", "run"].iter().chain(typed);
-        let words = words.map(OsString::from).collect();
-        with_file(words, &file.read()?, &file, "run")
-    }
-
-    fn meant(typed: &[&str], text: &str) -> Box<args::RunArgs> {
-        let words = joined(typed, text).unwrap();
-        match Cli::parse_from(words).command {
-            Command::Run(args) => args,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn the_file_s_words_come_before_the_user_s() {
-        let args = meant(&["--rate", "9"], "[run]\nrate = 2\nper_exit = 5");
-        assert_eq!((args.rate.0, args.per_exit), (Some(9.0), 5));
-    }
-
-    #[test]
-    fn a_key_that_the_user_s_flag_excludes_gives_way() {
-        let args = meant(&["-v"], "[run]\nquiet = true\nrate = 2");
-        assert_eq!((args.quiet, args.verbose), (false, true));
-        assert_eq!(args.rate.0, Some(2.0));
-    }
-
-    #[test]
-    fn a_mistake_in_the_file_is_told_with_its_place() {
-        for (text, said) in [
-            (
-                "[run]\nrate = 0",
-                "own.toml:2: [run] invalid value '0' for '--rate",
-            ),
-            ("[run]\n\nburts = 1", "own.toml:3: [run] has no key `burts`"),
-            (
-                "[run]\nquiet = true\nverbose = true",
-                "own.toml: [run] the argument",
-            ),
-            ("[run]\nheader = 'x'", "own.toml:2: [run] --header: "),
-        ] {
-            let error = format!("{:#}", joined(&[], text).unwrap_err());
-            assert!(error.starts_with(said), "{error}");
-        }
     }
 }

@@ -13,10 +13,11 @@ use super::config::Config;
 use super::descriptors::{self, Room};
 use super::fleet::{Fleet, FleetConfig, PerExit, unknown_names};
 use super::hints::{self, Lists};
+use super::layers::Source;
 use super::probed::{self, Probed};
 use super::values::Span;
-use super::{Code, Stopped, dry_run, logging, metrics, settings, stdout};
-use crate::engine::{self, End, Ended, Plan, Signals, StatusRequests};
+use super::{Code, Meant, Stopped, dry_run, logging, metrics, settings, stdout};
+use crate::engine::{self, End, Ended, Plan, Signals, StatusRequests, Stored};
 use crate::fetch::{Conns, Fetcher};
 use crate::input::{ExitList, ListSource, Urls, exits, urls};
 use crate::model::Clock;
@@ -38,9 +39,22 @@ headers into files, or logins as ${VAR} into the exit list.
 
 Exit status: 0 all ok, 1 local failure, 2 usage, 3 some failed or refused, 4 no usable
 exit left, 5 --max-time reached, 130 or 143 interrupted, 141 reader of --results gone.
-The same command again resumes: what is ok is not fetched twice.";
+The same command again resumes: what is ok is not fetched twice.
 
-pub(super) fn run(args: RunArgs, config: Config, per_exit_given: bool) -> Result<Code, Stopped> {
+Every flag can also be a key of [run] in the settings file (per_exit = 3) or a variable
+(EXITFETCH_PER_EXIT=3). A flag wins over the variable, the variable over the file.";
+
+pub(super) fn run(meant: Meant) -> Result<Code, Stopped> {
+    let Meant {
+        args,
+        config,
+        resolved,
+        ..
+    } = meant;
+    let per_exit = match resolved.source("per_exit") {
+        Source::Default => PerExit::Default(args.per_exit),
+        Source::File(_) | Source::Environment(_) | Source::Flag => PerExit::Given(args.per_exit),
+    };
     let clock = engine::start_clock();
     let progress =
         Progress::new(progress_mode(&args), Screen::of_stderr()).map_err(Stopped::local)?;
@@ -52,7 +66,7 @@ pub(super) fn run(args: RunArgs, config: Config, per_exit_given: bool) -> Result
     let job = Job {
         args,
         config,
-        per_exit_given,
+        per_exit,
         clock,
     };
     let code = runtime.block_on(job.run(progress));
@@ -66,9 +80,9 @@ pub(super) async fn run_here(args: RunArgs, clock: Clock) -> Result<Code, Stoppe
     let progress =
         Progress::new(progress_mode(&args), Screen::of_stderr()).map_err(Stopped::local)?;
     let job = Job {
+        per_exit: PerExit::Given(args.per_exit),
         args,
         config: Config::default(),
-        per_exit_given: true,
         clock,
     };
     job.run(progress).await
@@ -87,7 +101,7 @@ fn progress_mode(args: &RunArgs) -> ProgressMode {
 struct Job {
     args: RunArgs,
     config: Config,
-    per_exit_given: bool,
+    per_exit: PerExit,
     clock: Clock,
 }
 
@@ -209,11 +223,7 @@ impl Job {
         if list.duplicates > 0 {
             tracing::info!("{name}: {} listed again, used once each", list.duplicates);
         }
-        let per_exit = if self.per_exit_given {
-            PerExit::Given(self.args.per_exit)
-        } else {
-            PerExit::Default(self.args.per_exit)
-        };
+        let per_exit = self.per_exit;
         let config = FleetConfig {
             tiers: &self.config.tiers,
             groups: &self.config.groups,
@@ -230,7 +240,7 @@ impl Job {
     }
 
     fn store(&self) -> anyhow::Result<Store> {
-        let store = Store::open(
+        let mut store = Store::open(
             &self.args.out,
             OpenOptions {
                 fresh: self.args.fresh,
@@ -245,6 +255,9 @@ impl Job {
                 clock: self.clock,
             },
         )?;
+        if self.args.refresh {
+            store.journal.begin_refresh()?;
+        }
         if let Some(backup) = &store.backup {
             tracing::info!("--fresh: the old journal is {} now", backup.display());
         }
@@ -284,6 +297,11 @@ impl Job {
             urls: parts.urls,
             list: parts.list,
             store: parts.store,
+            stored: if self.args.refresh {
+                Stored::AskedAgain
+            } else {
+                Stored::Done
+            },
             copy: parts.copy,
             max_time: parts.max_time,
             progress: parts.progress,

@@ -12,7 +12,8 @@ use clap::{Args, CommandFactory, Parser};
 use toml::Value;
 
 use super::args::RunArgs;
-use super::config::{OriginConfig, Site, as_words};
+use super::config::{OriginConfig, Site};
+use super::layers::as_words;
 use super::{Cli, Code, Command, Stopped, logging, settings, stdout};
 use crate::model::Time;
 use crate::schedule::{Note, Rules};
@@ -191,7 +192,7 @@ fn flags(scenario: &Scenario) -> Result<Box<RunArgs>, (String, anyhow::Error)> {
         let flag = || {
             let run = run.as_deref().context("there is no `run`")?;
             let value = Value::try_from(value).context("write text or a number")?;
-            let words = as_words(key, &value, run)?;
+            let (_, words) = as_words(key, &value, run)?;
             parsed(words.clone()).map(|_| words)
         };
         words.extend(flag().map_err(|error| (key.clone(), error))?);

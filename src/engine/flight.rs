@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fetch::{Conn, Exchange, Fetcher, Patience, Request, Seat};
-use crate::model::{Attempt, Clock, Codes, Fault, FaultKind, Head, Phase};
+use crate::model::{Attempt, Clock, Codes, Fault, FaultKind, Phase};
 use crate::store::{Archive, Bodies, Captured, Finished, Opening, StoreError};
 
 /// What every attempt of a run shares.
@@ -86,7 +86,7 @@ async fn attempt(ground: Arc<Ground>, plane: Plane) -> Box<Landed> {
     let mut exchange = started.await;
     let mut stored = None;
     let mut at_disk = AtDisk::default();
-    if exchange.head().is_some_and(|head| ground.keeps(head)) {
+    if ground.keeps(exchange.attempt()) {
         stored = Some(ground.store(&mut exchange, target, &mut at_disk).await);
     } else {
         exchange.discard().await;
@@ -119,10 +119,13 @@ async fn attempt(ground: Arc<Ground>, plane: Plane) -> Box<Landed> {
 }
 
 impl Ground {
-    /// Whether the body that follows `head` is the job's result.
-    fn keeps(&self, head: &Head) -> bool {
+    /// Whether the body that follows is the job's result.
+    fn keeps(&self, attempt: &Attempt) -> bool {
+        let Some(head) = &attempt.head else {
+            return false;
+        };
         let redirects = matches!(head.status, 301..=303 | 307 | 308) && self.max_redirects > 0;
-        !redirects && self.accept.contains(head.status)
+        !redirects && !attempt.is_not_modified() && self.accept.contains(head.status)
     }
 
     /// Stores the body; `at_disk` is how long that made the attempt wait. `target`: what an

@@ -6,6 +6,7 @@
 //! nothing: the job stays in memory, and the list is read no further than memory holds.
 
 use super::Engine;
+use super::refresh::Stored;
 use super::stop::Ended;
 use crate::model::{Job, Origin};
 use crate::schedule::{Berth, Refill, Room};
@@ -18,7 +19,13 @@ impl Engine {
             && !self.stop.is_asked()
             && !self.copy_is_behind()
             && self.scheduler.wants_more()
-            && (!self.store.spill.is_full() || self.scheduler.has_room())
+            && (self.spills() || self.scheduler.has_room())
+    }
+
+    /// Whether what memory has no room for goes to disk. What a refresh asks again does not:
+    /// its record is found by the journal's index, in which a claim would take its place.
+    fn spills(&self) -> bool {
+        self.stored == Stored::Done && !self.store.spill.is_full()
     }
 
     /// A job of the list goes where there is room for it.
@@ -42,6 +49,10 @@ impl Engine {
         match decision {
             Ok(Decision::Fetch) => self.scheduler.push(job, self.clock.now()),
             Ok(Decision::Wait) => {}
+            Ok(Decision::Done(record)) if self.refreshes(&job, &record) => {
+                self.store.journal.ask_again(&job);
+                self.scheduler.push(job, self.clock.now());
+            }
             Ok(Decision::Done(record)) => self.tally.already(&record),
             Ok(Decision::Twin(record)) => self.answer_twin(*record),
             Ok(Decision::DuplicateId { line }) => self.refuse_duplicate(job, line),

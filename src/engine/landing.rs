@@ -8,6 +8,7 @@ use tokio::task::{Id, JoinError};
 
 use super::flight::{Body, Landed};
 use super::records::{self, Stored};
+use super::refresh::Flew;
 use super::stop::Ended;
 use super::{Engine, Flight};
 use crate::input::urls::{Batch, Entry};
@@ -90,6 +91,13 @@ impl Engine {
             at: now,
         });
         match (verdict, body) {
+            (Verdict::Ok(work), None) if attempt.is_not_modified() => {
+                let flew = Flew {
+                    attempt: &attempt,
+                    known: flight.known,
+                };
+                self.not_modified(flew, &work, now);
+            }
             (Verdict::Ok(work), Some(body)) => {
                 let since = self.clock.now();
                 let stored = match body {
@@ -194,7 +202,7 @@ impl Engine {
     }
 
     /// Writes the record that ends a job, and one for each entry that waited for it.
-    fn settle(&mut self, record: &Record) {
+    pub(super) fn settle(&mut self, record: &Record) {
         match self.store.journal.settle(record) {
             Ok(twins) => {
                 self.count(record);
@@ -266,7 +274,7 @@ impl Engine {
 
     /// `now` as records write it: RFC 3339, UTC, to the millisecond. Written once for the
     /// many records of one millisecond.
-    fn at(&mut self, now: Time) -> String {
+    pub(super) fn at(&mut self, now: Time) -> String {
         let unix = self.clock.unix(now);
         let millis = i64::try_from(unix.as_millis()).unwrap_or(i64::MAX);
         if self.stamp.0 != millis {

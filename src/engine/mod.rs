@@ -14,6 +14,7 @@ mod intake;
 mod landing;
 mod recording;
 mod records;
+mod refresh;
 mod signals;
 mod standing;
 mod stop;
@@ -29,7 +30,7 @@ use tokio::time::{Sleep, sleep_until};
 
 use crate::fetch::{Conns, Fetcher, Request, cut};
 use crate::input::Urls;
-use crate::model::{Clock, Codes, Exit, Time};
+use crate::model::{Clock, Codes, Exit, Record, Time};
 use crate::report::{Metrics, Progress, Summary, Tally};
 use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Ticket, Work};
 use crate::store::{ResultsCopy, Store};
@@ -38,6 +39,7 @@ use flight::{Ground, Landed, Plane};
 use recording::Recording;
 use stop::Stop;
 
+pub use refresh::Stored;
 pub use signals::{Signals, StatusRequests};
 pub use stop::Ended;
 
@@ -70,6 +72,8 @@ pub struct Plan {
     pub list: String,
     /// The output directory.
     pub store: Store,
+    /// What becomes of entries whose body is in it already.
+    pub stored: Stored,
     /// A second place for records.
     pub copy: Option<ResultsCopy>,
     /// Stop after this long.
@@ -129,6 +133,7 @@ struct Engine {
     /// Entries of the list so far.
     entries: u64,
     store: Store,
+    stored: Stored,
     copy: Option<ResultsCopy>,
     tally: Tally,
     recording: Recording,
@@ -153,6 +158,8 @@ struct Flight {
     work: Box<Work>,
     exit: usize,
     head: Head,
+    /// The record of what is stored already, which the request may ask by.
+    known: Option<Box<Record>>,
 }
 
 impl Engine {
@@ -184,6 +191,7 @@ impl Engine {
             list_read: false,
             entries: 0,
             store: plan.store,
+            stored: plan.stored,
             copy: plan.copy,
             progress: plan.progress,
             metrics: plan.metrics,
@@ -262,6 +270,7 @@ impl Engine {
         let Start { lease, exit, work } = start;
         let exit = exit.index();
         let seat = self.conns.take(exit, work.target(), now);
+        let known = self.known(&work);
         let request = Request {
             method: work.method().clone(),
             target: work.target().clone(),
@@ -269,6 +278,7 @@ impl Engine {
             headers: work.headers().map(std::borrow::Cow::into_owned),
             body: work.body().cloned(),
             left_origin: work.left_origin(),
+            validators: refresh::validators(known.as_deref()),
         };
         self.recording.recorder.started(exit);
         let (cut, patience) = cut();
@@ -290,6 +300,7 @@ impl Engine {
             work,
             exit,
             head: Head::Awaited(cut),
+            known,
         };
         self.flights.insert(id, flight);
     }

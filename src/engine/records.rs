@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+use http::Method;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED};
 
 use crate::model::record::{Phases, RecordError, Waits};
 use crate::model::{Attempt, Exit, Failure, Head, Outcome, PhaseTimes, Record, Refusal};
@@ -36,7 +37,35 @@ pub(super) fn ok(
         sha256: Some(stored.sha256),
         content_type: text_of(head, CONTENT_TYPE),
         content_encoding: text_of(head, CONTENT_ENCODING),
+        etag: text_of(head, ETAG),
+        last_modified: text_of(head, LAST_MODIFIED),
         length_verified: (!attempt.length_verified).then_some(false),
+        phases: Some(phases(&attempt.phases)),
+        ..base(work, Outcome::Ok, exits, at)
+    }
+}
+
+/// The record of a job whose stored body, which `known` tells of, still holds.
+pub(super) fn not_modified(
+    work: &Work,
+    attempt: &Attempt,
+    known: Record,
+    exits: &[Exit],
+    at: String,
+) -> Record {
+    let head = attempt.head.as_ref();
+    Record {
+        status: attempt.status(),
+        file: known.file,
+        bytes: known.bytes,
+        wire_bytes: Some(attempt.wire_bytes),
+        sha256: known.sha256,
+        content_type: known.content_type,
+        content_encoding: known.content_encoding,
+        etag: text_of(head, ETAG).or(known.etag),
+        last_modified: text_of(head, LAST_MODIFIED).or(known.last_modified),
+        not_modified: Some(true),
+        length_verified: known.length_verified,
         phases: Some(phases(&attempt.phases)),
         ..base(work, Outcome::Ok, exits, at)
     }
@@ -84,6 +113,7 @@ fn base(work: &Work, outcome: Outcome, exits: &[Exit], at: String) -> Record {
         id: work.job.id.to_string(),
         line: work.job.line,
         url: work.job.shown_url().to_owned(),
+        method: (work.job.method != Method::GET).then(|| work.job.method.to_string()),
         final_url: work.final_url().map(ToString::to_string),
         exit: last,
         tried: before,

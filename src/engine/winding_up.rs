@@ -33,6 +33,7 @@ impl Engine {
         self.finish_copy().await;
         let facts = self.facts();
         let over = self.scheduler.is_over();
+        self.end_refresh();
         let stop = match self.store.close() {
             Ok(()) => self.stop.reason(),
             Err(error) => Some(
@@ -67,7 +68,7 @@ impl Engine {
     }
 
     /// Every entry of the list has its record.
-    fn has_nothing_left(&self) -> bool {
+    pub(super) fn has_nothing_left(&self) -> bool {
         let counts = self.tally.counts();
         self.list_read && counts.ok + counts.failed + counts.refused == self.entries
     }

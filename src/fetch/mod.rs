@@ -31,6 +31,7 @@ mod request;
 mod socket;
 mod tape;
 mod tls;
+mod validators;
 mod wire;
 mod workers;
 
@@ -66,6 +67,7 @@ pub use exchange::Exchange;
 pub use request::Request;
 pub use tape::Tape;
 pub use tls::TlsRoots;
+pub use validators::Validators;
 
 /// How long the parts of an attempt may take, and how much it may bring.
 #[derive(Clone, Copy, Debug)]
@@ -239,6 +241,8 @@ impl Fetcher {
             Ok(built) => built,
             Err(fault) => return Exchange::ended(running, fault, seat.reuse.or(seat.close_first)),
         };
+        let validators = request.validators.as_ref();
+        running.attempt.conditional = validators.is_some_and(|own| own.are_in(built.headers()));
         let terms = Terms {
             stall: inner.limits.stall,
             max_body: inner.limits.max_body,

@@ -17,7 +17,7 @@ use crate::model::{Fault, FaultKind, Origin, Phase, Route, Secret};
 
 use super::conn::authority;
 use super::fault::{fault, one_line};
-use super::{Coding, Options, decode};
+use super::{Coding, Options, Validators, decode};
 
 /// What a job asks for, at the present hop of its redirects.
 pub struct Request {
@@ -33,6 +33,8 @@ pub struct Request {
     pub body: Option<Bytes>,
     /// A redirect has left the origin of the job.
     pub left_origin: bool,
+    /// What is stored of the target already; makes the request a conditional one.
+    pub validators: Option<Validators>,
 }
 
 /// The headers that requests start from.
@@ -161,6 +163,9 @@ impl Outgoing<'_> {
             && let Some(name) = own.keys().find(|name| is_ours(name))
         {
             return Err(bad_request(format!("the header `{name}` cannot be given")));
+        }
+        if let Some(validators) = &request.validators {
+            validators.add_to(&mut headers);
         }
         headers.insert(header::HOST, host);
         if let (Route::Forward, Some(value)) = (self.route, self.proxy_authorization) {

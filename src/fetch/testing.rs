@@ -192,6 +192,7 @@ pub(super) fn get(url: &str) -> Request {
         headers: None,
         body: None,
         left_origin: false,
+        validators: None,
     }
 }
 

@@ -202,6 +202,8 @@ pub struct Attempt {
     /// The body's end was announced and reached (Content-Length or last chunk);
     /// `false`: the close alone ended it.
     pub length_verified: bool,
+    /// The request asked by what is stored already (`If-None-Match`, `If-Modified-Since`).
+    pub conditional: bool,
     /// Seconds since the Unix epoch when the head was complete, by this machine's clock.
     pub received_unix: u64,
 }
@@ -212,6 +214,11 @@ impl Attempt {
         self.fault
             .as_ref()
             .is_some_and(|fault| fault.phase <= Phase::Handshake)
+    }
+
+    /// The answer says that what is stored still holds, as it was asked.
+    pub fn is_not_modified(&self) -> bool {
+        self.conditional && self.fault.is_none() && self.status() == Some(304)
     }
 
     /// The answer's status, if a head came.

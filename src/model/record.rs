@@ -26,6 +26,9 @@ pub struct Record {
     pub line: u64,
     /// As listed, userinfo masked.
     pub url: String,
+    /// The request method, where it is not GET.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// Where the answer came from after redirects, if elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_url: Option<String>,
@@ -59,6 +62,15 @@ pub struct Record {
     /// As received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_encoding: Option<String>,
+    /// The version as the site names it, to ask by in a refresh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
+    /// When it was changed last, as the site says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
+    /// `true`: asked again and unchanged; what is known of the file is of an earlier answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_modified: Option<bool>,
     /// `false`: only the close ended the body, so its length could not be checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length_verified: Option<bool>,
@@ -94,6 +106,7 @@ impl Record {
             id: String::new(),
             line: 0,
             url: String::new(),
+            method: None,
             final_url: None,
             outcome,
             status: None,
@@ -105,6 +118,9 @@ impl Record {
             sha256: None,
             content_type: None,
             content_encoding: None,
+            etag: None,
+            last_modified: None,
+            not_modified: None,
             length_verified: None,
             exit: None,
             tried: Vec::new(),

@@ -286,6 +286,7 @@ impl Prober {
                 headers: None,
                 body: None,
                 left_origin: false,
+                validators: None,
             };
             let flight = Flight {
                 worker,

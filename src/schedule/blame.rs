@@ -151,6 +151,9 @@ impl Symptom {
 
     /// `None` for an attempt without fault whose status is accepted and beyond doubt.
     pub fn of(attempt: &Attempt, accept: &Codes) -> Option<Symptom> {
+        if attempt.is_not_modified() {
+            return None;
+        }
         let status = attempt.status();
         let refused = |code: u16| !accept.contains(code) || answers::doubtful(attempt.route, code);
         match &attempt.fault {
@@ -187,6 +190,8 @@ pub fn is_mute(attempt: &Attempt) -> bool {
 pub fn judge(attempt: &Attempt, accept: &Codes, seen: &Seen) -> Judgement {
     match (&attempt.fault, &attempt.head) {
         (Some(fault), _) => faults::judge(fault, attempt, seen),
+        // Nobody but the site knows its validators: this one it wrote itself.
+        (None, Some(_)) if attempt.is_not_modified() => GOOD,
         (None, Some(head)) => answers::judge(head, attempt.route, accept, seen),
         // Neither fault nor head: the fetch ended without facts, which is our own failure.
         (None, None) => LOCAL,

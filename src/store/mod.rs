@@ -8,6 +8,7 @@ mod backwards;
 mod bodies;
 mod error;
 mod journal;
+mod latest;
 mod lock;
 mod names;
 mod reread;
@@ -27,7 +28,8 @@ use crate::model::Clock;
 
 pub use bodies::{Bodies, Finished, TempBody};
 pub use error::StoreError;
-pub use journal::{Decision, FailedBefore, Journal, Loaded, Past, Twin};
+pub use journal::{Decision, FailedBefore, Journal, Loaded, Past, Rest, Twin};
+pub use latest::{Kept, latest};
 pub use names::Names;
 pub use reread::{find_record, open_body};
 pub use results_copy::{CopyError, ResultsCopy};

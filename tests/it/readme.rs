@@ -2,8 +2,8 @@
 //! program, links and names of tests against the sources.
 //!
 //! A comment right above a code block of README says what is done with it: `usage` and `the table`
-//! are compared, `file NAME` is read by `--dry-run`, `runs` is run by bash beside a lab's files, and
-//! the block of `terminal 1` runs while that of `terminal 2` does.
+//! are compared, `file NAME` is read by `--dry-run`, `runs` is run by bash beside a lab's files, `cron`
+//! is a line of a crontab, and the block of `terminal 1` runs while that of `terminal 2` does.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -83,7 +83,9 @@ fn every_flag_of_run_is_in_the_text() {
         .map(str::trim)
         .filter(|line| line.starts_with('-'))
     {
-        let flag = line.split(' ').find(|word| word.starts_with("--")).unwrap();
+        let Some(flag) = line.split(' ').find(|word| word.starts_with("--")) else {
+            continue;
+        };
         let key = format!("\n{} = ", flag[2..].replace('-', "_"));
         let named = text.match_indices(flag).any(|(at, _)| {
             !text[at + flag.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '-')
@@ -281,7 +283,93 @@ fn beside_a_lab() -> World {
     let folder = world.dir().join("bin");
     std::fs::create_dir(&folder).unwrap();
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_exitfetch"), folder.join("exitfetch")).unwrap();
+    std::os::unix::fs::symlink(root().join("fixtures"), world.dir().join("fixtures")).unwrap();
     world
+}
+
+#[test]
+fn every_command_that_readme_shows_is_run_by_a_test() {
+    let readme = document("README.md");
+    for (at, _) in readme.match_indices("\n```sh\n") {
+        let before = readme[..at].lines().next_back().unwrap();
+        let run = ["<!-- runs -->", "<!-- here -->", "<!-- terminal"];
+        assert!(
+            run.iter().any(|mark| before.starts_with(mark)),
+            "not run by a test: {}",
+            readme[at..].lines().nth(2).unwrap()
+        );
+    }
+    // The tests run what `cargo run` and `test.sh` would.
+    assert_eq!(block("here"), "cargo run --release -- demo\n./test.sh\n");
+    let demo = Command::new(env!("CARGO_BIN_EXE_exitfetch"))
+        .arg("demo")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(demo.stdout).unwrap();
+    assert!(demo.status.success(), "{said}");
+    assert!(
+        said.contains("peak in flight never above the cap: yes"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_line_for_cron_runs_as_cron_runs_it() {
+    let world = beside_a_lab();
+    let line = block("cron");
+    let command = line
+        .split_whitespace()
+        .skip(5)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let lists = world.dir().join("lists");
+    let program = world.dir().join(".cargo/bin");
+    std::fs::create_dir_all(&program).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_exitfetch"), program.join("exitfetch")).unwrap();
+    std::fs::create_dir(&lists).unwrap();
+    std::fs::copy(world.dir().join("exits.txt"), lists.join("exits.txt")).unwrap();
+    std::fs::write(
+        lists.join("urls.txt"),
+        "http://o.test/versions/9\nhttp://o.test/ok/1\n",
+    )
+    .unwrap();
+    std::fs::write(
+        lists.join("exitfetch.toml"),
+        "[run]\nexits = \"exits.txt\"\nurls = \"urls.txt\"\n",
+    )
+    .unwrap();
+    let cron = || {
+        let output = Command::new("sh")
+            .args(["-c", &command])
+            .env_clear()
+            .env("HOME", world.dir())
+            .env("PATH", "/usr/bin:/bin")
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    assert_eq!(cron(), "");
+    assert_eq!(cron(), "");
+    let records = crate::shells::whole_records(&lists.join("exitfetch-out"));
+    assert_eq!(records.len(), 4);
+    assert_eq!(
+        records
+            .iter()
+            .filter(|r| r.not_modified == Some(true))
+            .count(),
+        1
+    );
+    std::fs::write(lists.join("urls.txt"), "http://o.test/status/404\n").unwrap();
+    assert_eq!(cron(), "status 3\n");
+    std::fs::write(lists.join("exits.txt"), "").unwrap();
+    let said = cron();
+    assert!(
+        said.contains("error: exits.txt has no usable exit") && said.contains("status 2\n"),
+        "{said}"
+    );
 }
 
 /// bash with this script in the world's directory, strict about every failure.
@@ -330,10 +418,46 @@ fn example_runs(script: &str) {
             "{stdout}"
         );
     }
+    let lines = |name: &str| {
+        let text = std::fs::read_to_string(world.dir().join(name)).unwrap();
+        text.lines().count()
+    };
+    if script.contains("changed.txt") {
+        assert_eq!(
+            lines("changed.txt"),
+            60,
+            "the lab's sample has no validators"
+        );
+    }
+    if script.contains("part-0.txt") {
+        assert_eq!(lines("part-0.txt") + lines("part-1.txt"), 60);
+        assert_eq!(lines("part-0/results.jsonl"), lines("part-0.txt"));
+    }
+    if script.contains(".jsonl\")") {
+        let own = |n: usize| lines(&format!("site-{n}.test.jsonl"));
+        assert_eq!((1..=12).map(own).collect::<Vec<_>>(), [5; 12]);
+    }
+    if script.contains("again.txt") {
+        assert_eq!(lines("again.txt"), 0);
+        failed_urls_are_a_list(&world, script);
+    }
     if script.contains("case $code") {
         assert_eq!(stdout, "every URL is there\n");
         cron_tells_the_other_ends(&world, script);
     }
+}
+
+/// The same script where something failed: that alone is the second run's list.
+fn failed_urls_are_a_list(world: &World, script: &str) {
+    world.urls(["http://o.test/ok/1", "http://o.test/status/404"]);
+    let script = script
+        .replace(" first", " first-2")
+        .replace(" second", " second-2");
+    bash(world, &format!("set +e\n{script}")).output().unwrap();
+    let again = std::fs::read_to_string(world.dir().join("again.txt")).unwrap();
+    assert_eq!(again, "http://o.test/status/404\n");
+    let records = crate::shells::whole_records(&world.dir().join("second-2"));
+    assert_eq!((records.len(), records[0].status), (1, Some(404)));
 }
 
 /// The same script where something failed, where no exit works, and where nothing can run.

@@ -31,6 +31,7 @@
 //! | `/busy/N` | 503 while more than N are in flight at this host; takes `ms=MS` (100) |
 //! | `/banned/EXIT` | 403 to what comes through the exit of that name, else 200; `status=S` |
 //! | `/flaky/N` | fails the first N times per URL, then 200; `how=S` (503), `reset`, `close`, `cut` |
+//! | `/versions/N` | a text that changes with every N requests of the URL, with `ETag` and `Last-Modified` (`only=etag`, `only=date`), 304 if asked by them; `to=U`: else to U; `gone=K`: 404 after K |
 //! | `/echo` | what was sent, as JSON: method, target, host, headers, body, exit, login |
 //! | `/truncated/N` | announces N bytes, sends one fewer (`sent=K`), closes |
 //! | `/reset-body/N` | half of N bytes, then a reset |
@@ -57,6 +58,7 @@ mod bodies;
 mod broken;
 mod moods;
 mod query;
+mod versions;
 
 use super::origin::{Host, Origin};
 use super::reply::{End, Reply};
@@ -120,6 +122,7 @@ pub(super) fn reply(ask: &Ask<'_>) -> Reply {
     let route = Route::of(ask.target);
     let found = bodies::reply(&route, ask)
         .or_else(|| moods::reply(&route, ask))
+        .or_else(|| versions::reply(&route, ask))
         .or_else(|| broken::reply(&route));
     let mut reply =
         found.unwrap_or_else(|| Reply::text(404, "no such route, or not in this form; see /\n"));

@@ -5,6 +5,7 @@
 //! [`Journal::flush`], once per turn of the engine's loop, as one write of whole lines. A
 //! write that fails is taken back, so every line of the file is a record.
 
+mod doubt;
 mod index;
 mod lines;
 mod load;
@@ -24,6 +25,8 @@ use rustix::io::Errno;
 
 use super::{StoreError, warc};
 use crate::model::{Outcome, Record};
+use doubt::Doubt;
+pub use doubt::Rest;
 use index::{Entry, Index};
 
 pub use load::Loaded;
@@ -53,6 +56,7 @@ pub struct Journal {
     index: Index,
     under_way: HashMap<u64, resume::UnderWay>,
     failed_before: FailedBefore,
+    doubt: Doubt,
     loaded: Loaded,
 }
 
@@ -86,6 +90,7 @@ impl Journal {
             index,
             under_way: HashMap::new(),
             failed_before,
+            doubt: Doubt::of(dir),
             loaded,
         };
         journal.reserve();
@@ -115,6 +120,25 @@ impl Journal {
         // Should this fail, some disk space stays taken, no more.
         let _ = self.file.set_len(self.written);
         flushed
+    }
+
+    /// From here on files may be replaced (`--refresh`).
+    ///
+    /// # Errors
+    /// The directory cannot be written.
+    pub fn begin_refresh(&mut self) -> Result<(), StoreError> {
+        let begun = self.doubt.begin();
+        begun.map_err(StoreError::io("write", &self.dir))
+    }
+
+    /// A refresh ends in order; `rest` is what its list still holds.
+    ///
+    /// # Errors
+    /// As [`Journal::flush`].
+    pub fn end_refresh(&mut self, rest: Rest) -> Result<(), StoreError> {
+        self.flush()?;
+        self.doubt.end(rest);
+        Ok(())
     }
 
     /// What opening found; torn or malformed lines deserve a warning.
@@ -192,8 +216,10 @@ impl Journal {
             .components()
             .all(|part| matches!(part, Component::Normal(_)));
         inside
-            && std::fs::metadata(self.dir.join(file))
-                .is_ok_and(|meta| meta.is_file() && meta.len() == bytes)
+            && std::fs::metadata(self.dir.join(file)).is_ok_and(|meta| {
+                let path = self.dir.join(file);
+                meta.is_file() && meta.len() == bytes && self.doubt.trusts(&path, &meta, record)
+            })
     }
 }
 

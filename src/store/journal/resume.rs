@@ -153,6 +153,19 @@ impl Journal {
         }
     }
 
+    /// The entry `job`, which was [`Decision::Done`], is fetched all the same: it counts as
+    /// under way until [`Journal::settle`].
+    pub fn ask_again(&mut self, job: &Job) {
+        let keys = self.index.keys();
+        let entry = Asked {
+            job,
+            kept: Kept::InMemory,
+            key: keys.of(&*job.id),
+            what: fingerprint(keys, job),
+        };
+        self.start(&entry, None);
+    }
+
     /// The entry's job begins; `at` is what the index has of its id.
     fn start(&mut self, entry: &Asked, at: Option<At>) -> Decision {
         let line = entry.job.line;

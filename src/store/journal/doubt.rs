@@ -1,0 +1,142 @@
+//! Which stored files may be newer than their records, and what then tells.
+//!
+//! A refresh replaces a file and then records it. Killed in between, it leaves a whole file
+//! that its last record does not describe; of the same size it would pass for the old one.
+//! So a refresh marks the directory while it runs. A mark that is left behind makes files
+//! written since then count as stored only if their digest is the recorded one, until a
+//! refresh has come to its end. Without a mark nothing is read: a size will do.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+
+use crate::model::Record;
+use crate::model::job::hex;
+
+/// The mark's name in the output directory.
+const MARK: &str = ".refresh";
+
+/// What a run leaves of its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Every entry has its record.
+    Nothing,
+    /// Some were not reached.
+    Some,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    mark: PathBuf,
+    /// A refresh that began then did not end.
+    since: Option<SystemTime>,
+    /// This run is a refresh.
+    refreshing: bool,
+}
+
+impl Doubt {
+    /// What an earlier run left in `dir`.
+    pub(super) fn of(dir: &Path) -> Doubt {
+        let mark = dir.join(MARK);
+        Doubt {
+            since: mark.metadata().and_then(|meta| meta.modified()).ok(),
+            mark,
+            refreshing: false,
+        }
+    }
+
+    /// A refresh begins. A mark that is there stays as old as it is.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        self.refreshing = true;
+        match self.since {
+            Some(_) => Ok(()),
+            None => File::create(&self.mark).map(drop),
+        }
+    }
+
+    /// The run ends in order, all that it replaced is recorded. With nothing left of its list
+    /// an older doubt is settled as well.
+    pub(super) fn end(&self, rest: Rest) {
+        if self.refreshing && (rest == Rest::Nothing || self.since.is_none()) {
+            // Should this fail, files are looked at more closely than need be.
+            let _ = std::fs::remove_file(&self.mark);
+        }
+    }
+
+    /// Whether a file of the recorded size is the recorded one.
+    pub(super) fn trusts(&self, file: &Path, meta: &Metadata, record: &Record) -> bool {
+        let Some(since) = self.since else {
+            return true;
+        };
+        if meta.modified().is_ok_and(|written| written < since) {
+            return true;
+        }
+        record.sha256.is_some() && digest(file).ok() == record.sha256
+    }
+}
+
+fn digest(file: &Path) -> io::Result<String> {
+    struct Into(Sha256);
+    impl io::Write for Into {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut sum = Into(Sha256::new());
+    io::copy(&mut File::open(file)?, &mut sum)?;
+    Ok(hex(&sum.0.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Outcome;
+
+    fn trusts(dir: &Path, sha256: &str) -> bool {
+        let file = dir.join("body");
+        let record = Record {
+            sha256: Some(sha256.to_owned()),
+            ..Record::empty(Outcome::Ok, String::new())
+        };
+        Doubt::of(dir).trusts(&file, &file.metadata().unwrap(), &record)
+    }
+
+    #[test]
+    fn after_a_refresh_that_died_only_the_digest_tells() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("body"), "x").unwrap();
+        let right = hex(&Sha256::digest("x"));
+        assert!(trusts(dir.path(), "else"), "nobody refreshed");
+        Doubt::of(dir.path()).begin().unwrap();
+        std::fs::write(dir.path().join("body"), "x").unwrap();
+        assert!(!trusts(dir.path(), "else") && trusts(dir.path(), &right));
+    }
+
+    #[test]
+    fn an_ordinary_end_leaves_no_mark_and_an_older_one_only_if_work_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let marked = || dir.path().join(MARK).exists();
+        let mut first = Doubt::of(dir.path());
+        first.begin().unwrap();
+        assert!(marked());
+        first.end(Rest::Some);
+        assert!(!marked());
+        Doubt::of(dir.path()).begin().unwrap();
+        let mut next = Doubt::of(dir.path());
+        next.begin().unwrap();
+        next.end(Rest::Some);
+        assert!(marked());
+        Doubt::of(dir.path()).end(Rest::Nothing);
+        assert!(marked(), "a run that is no refresh settles nothing");
+        next.end(Rest::Nothing);
+        assert!(!marked());
+    }
+}
