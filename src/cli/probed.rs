@@ -4,13 +4,13 @@
 //! under the contract's `cap=` and under what the user wrote (`fleet` has the order).
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::input::ListSource;
 use crate::model::Exit;
 use crate::probe::{ProbeFile, STALE, age};
-use crate::report::ProbedCaps;
+use crate::report::{ProbedCaps, write_whole};
 
 /// What is known from probes.
 #[derive(Debug, Default)]
@@ -112,6 +112,18 @@ pub(super) fn tell(used: &ProbedCaps) {
             used.file,
             used.age_days
         );
+    }
+}
+
+/// Leaves a copy in the output directory: what the caps came from belongs to what a run did, and
+/// `exitfetch report` draws it.
+pub(super) fn keep(used: &ProbedCaps, out: &Path) {
+    let to = out.join("probe.json");
+    let kept = std::fs::read(&used.file)
+        .map_err(anyhow::Error::from)
+        .and_then(|text| write_whole(&to, &text));
+    if let Err(error) = kept {
+        tracing::warn!("{}: {error:#}; the report will show no probe", to.display());
     }
 }
 

@@ -141,6 +141,9 @@ impl Job {
         let store = self.store().map_err(Stopped::local)?;
         let copy = self.copy(&store).map_err(Stopped::local)?;
         let probed = fleet.probed.clone();
+        if let Some(used) = &probed {
+            probed::keep(used, store.dir());
+        }
         let lists = Lists {
             exit_list: exit_list_name,
             url_list: list.clone(),

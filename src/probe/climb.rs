@@ -256,6 +256,7 @@ impl Prober {
             }
         }
         self.drain(&mut round).await;
+        round.conns.close().await;
         round.level.finish()
     }
 
@@ -366,6 +367,9 @@ impl Prober {
                     if let Ok(landed) = landed {
                         self.spent.bytes += landed.attempt.wire_bytes;
                         self.budgets[self.budget_of[landed.target]].in_flight -= 1;
+                        let (exit, now) =
+                            (landed.worker % round.exits.len(), self.setup.clock.now());
+                        round.conns.give_back(exit, landed.conn, now);
                     }
                 }
             };

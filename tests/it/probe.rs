@@ -108,6 +108,12 @@ fn a_run_takes_its_caps_from_the_probe() {
     let summary: Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["probe"]["caps"]["static"], carries);
 
+    // The page of the run draws what its caps came from.
+    let report = world.finish(world.exitfetch(["report", "exitfetch-out"]));
+    report.expect(0);
+    let page = std::fs::read_to_string(world.out().join("report.html")).unwrap();
+    assert!(page.contains("<h2>Probe</h2>"), "no curve");
+
     // Without the file the tier's name decides, with --per-exit the user.
     for (flags, cap) in [
         (["--no-probe-file", "--fresh"], "5"),
