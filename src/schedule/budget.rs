@@ -114,11 +114,6 @@ impl Budget {
         self.bound
     }
 
-    /// Whether only pauses hold requests back.
-    pub fn is_unlimited(&self) -> bool {
-        self.interval.is_none()
-    }
-
     /// Until when the origin asked to be left alone; an instant of the past means it does not.
     pub fn paused_until(&self) -> Time {
         self.paused_until

@@ -12,8 +12,6 @@
 //! lose what the system had not written yet, and resume then finds the size wrong.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -24,7 +22,6 @@ use super::StoreError;
 use super::space::Space;
 use super::temp::{TempFile, TempFiles};
 use crate::model::job::hex;
-use crate::model::{Clock, Time};
 
 /// A body up to this many bytes is one write at its end.
 const SMALL: usize = 64 << 10;
@@ -43,20 +40,16 @@ pub struct Bodies(Arc<Shared>);
 struct Shared {
     files: TempFiles,
     space: Space,
-    clock: Clock,
-    disk_nanos: AtomicU64,
     /// Threads that may write at the same time.
     writers: Arc<Semaphore>,
 }
 
 impl Bodies {
     /// Bodies that pass through `files`.
-    pub(super) fn new(files: TempFiles, space: Space, clock: Clock) -> Bodies {
+    pub(super) fn new(files: TempFiles, space: Space) -> Bodies {
         Bodies(Arc::new(Shared {
             files,
             space,
-            clock,
-            disk_nanos: AtomicU64::new(0),
             writers: Arc::new(Semaphore::new(writers())),
         }))
     }
@@ -72,11 +65,6 @@ impl Bodies {
             sink: Some(Sink::default()),
             writing: None,
         }
-    }
-
-    /// Time spent in file calls so far, summed over all tasks.
-    pub fn disk_time(&self) -> Duration {
-        Duration::from_nanos(self.0.disk_nanos.load(Ordering::Relaxed))
     }
 
     /// Stores one byte and takes it away again: `bodies/` can be written and is on the file
@@ -109,16 +97,6 @@ impl Bodies {
     /// Leave to write on a thread of one's own; few have it at the same time.
     pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0.writers).acquire_owned().await.ok()
-    }
-
-    /// Does `act` and counts its time as the disk's.
-    pub(super) fn timed<T>(&self, act: impl FnOnce() -> T) -> T {
-        let start: Time = self.0.clock.now();
-        let done = act();
-        let spent = self.0.clock.now() - start;
-        let nanos = u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX);
-        self.0.disk_nanos.fetch_add(nanos, Ordering::Relaxed);
-        done
     }
 }
 
@@ -235,21 +213,19 @@ impl Sink {
             self.digest.update(piece);
         }
         let files = &bodies.0.files;
-        bodies.timed(|| {
-            let mut temp = match self.file {
-                Some(open) => open,
-                None => files.create()?,
-            };
-            for piece in pieces {
-                if let Err(error) = temp.write(piece) {
-                    return Err(StoreError::io("write", temp.shown(files))(error));
-                }
+        let mut temp = match self.file {
+            Some(open) => open,
+            None => files.create()?,
+        };
+        for piece in pieces {
+            if let Err(error) = temp.write(piece) {
+                return Err(StoreError::io("write", temp.shown(files))(error));
             }
-            let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-            bodies.0.space.spend(bytes)?;
-            self.file = Some(temp);
-            Ok(self)
-        })
+        }
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        bodies.0.space.spend(bytes)?;
+        self.file = Some(temp);
+        Ok(self)
     }
 }
 
@@ -280,7 +256,7 @@ impl Finished {
     /// The disk refused; the body is then gone.
     pub fn commit(self, file: &str) -> Result<(), StoreError> {
         let Finished { temp, bodies, .. } = self;
-        bodies.timed(|| bodies.0.files.commit(temp, file))
+        bodies.0.files.commit(temp, file)
     }
 }
 

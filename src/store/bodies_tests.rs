@@ -1,12 +1,11 @@
 use super::*;
 use crate::store::temp::Kind;
-use crate::store::test_clock;
 use std::fs::OpenOptions;
 use std::path::Path;
 
 fn bodies(dir: &Path) -> Bodies {
     let files = TempFiles::open(dir).unwrap().keeping(Kind::Named);
-    Bodies::new(files, Space::new(dir, 0), test_clock())
+    Bodies::new(files, Space::new(dir, 0))
 }
 
 fn temps(dir: &Path) -> usize {

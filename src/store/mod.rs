@@ -50,7 +50,7 @@ pub struct OpenOptions {
     pub name_template: Option<NameTemplate>,
     /// Exchanges go into WARC segments of this form instead of one file per body.
     pub warc: Option<WarcForm>,
-    /// Times the disk.
+    /// Dates what goes into segments.
     pub clock: Clock,
 }
 
@@ -97,7 +97,7 @@ impl Store {
         let file = lock::open(&dir.join("results.jsonl"))?;
         let space = space::Space::new(dir, options.min_free);
         space.check()?;
-        let bodies = Bodies::new(temp::TempFiles::open(dir)?, space, options.clock);
+        let bodies = Bodies::new(temp::TempFiles::open(dir)?, space);
         let opened = Store::fill(dir, bodies.clone(), file, options);
         if opened.is_err() {
             bodies.close();

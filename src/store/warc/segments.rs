@@ -142,11 +142,6 @@ impl Segments {
     /// # Errors
     /// The disk refused, or less than `--min-free` is left.
     pub fn append(&mut self, captured: Captured, facts: Facts<'_>) -> Result<Placed, StoreError> {
-        let bodies = self.archive.bodies().clone();
-        bodies.timed(|| self.place(captured, facts))
-    }
-
-    fn place(&mut self, captured: Captured, facts: Facts<'_>) -> Result<Placed, StoreError> {
         self.buffer.clear();
         self.put_context(&captured, facts);
         let of = &captured.common;

@@ -57,9 +57,7 @@ impl Spool {
                 gzip::stored(header.as_bytes(), &mut out);
             }
         }
-        let temp = archive
-            .bodies()
-            .timed(|| archive.bodies().files().create())?;
+        let temp = archive.bodies().files().create()?;
         let mut spool = Spool {
             temp,
             gzip,
@@ -120,7 +118,7 @@ impl Spool {
     fn put(&mut self, archive: &Archive, bytes: &[u8]) -> Result<(), StoreError> {
         let bodies = archive.bodies();
         bodies.spend(bytes.len() as u64)?;
-        if let Err(error) = bodies.timed(|| self.temp.write(bytes)) {
+        if let Err(error) = self.temp.write(bytes) {
             return Err(StoreError::io("write", self.temp.shown(bodies.files()))(
                 error,
             ));
@@ -131,7 +129,7 @@ impl Spool {
 
     fn overwrite(&self, archive: &Archive, bytes: &[u8], at: u64) -> Result<(), StoreError> {
         let bodies = archive.bodies();
-        let written = bodies.timed(|| self.temp.file().write_all_at(bytes, at));
+        let written = self.temp.file().write_all_at(bytes, at);
         written.map_err(|error| StoreError::io("write", self.temp.shown(bodies.files()))(error))
     }
 }

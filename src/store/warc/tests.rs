@@ -33,7 +33,7 @@ impl Bench {
         let journal = journal.open(path).unwrap();
         recover(dir.path(), &journal).unwrap();
         let files = TempFiles::open(dir.path()).unwrap();
-        let bodies = Bodies::new(files, Space::new(dir.path(), 0), test_clock());
+        let bodies = Bodies::new(files, Space::new(dir.path(), 0));
         let archive = Archive::new(bodies, form, test_clock());
         let segments = Segments::open(dir.path(), archive.clone(), &journal).unwrap();
         let segments = segments.with_bounds(1_000_000, 400_000);
