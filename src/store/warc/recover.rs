@@ -1,9 +1,12 @@
-//! After a crash: the segment that was being written is cut back to the end of the last
+//! After a crash: the segment that was being written is cut back to the end of the farthest
 //! record that the journal tells of, and gets its final name.
 //!
 //! A segment is written before the journal, so what lies beyond was not recorded and is
 //! fetched again; the last of it may be half a record. Done whenever a directory is opened,
 //! whether or not that run writes segments: its records count from then on.
+//!
+//! The farthest is not always the last that was recorded: an entry that is listed again later
+//! points back to the exchange of the first. So the whole journal is searched.
 
 use std::fs::File;
 use std::io;
@@ -53,14 +56,18 @@ pub(in crate::store) fn recover(dir: &Path, journal: &File) -> anyhow::Result<()
 
 fn end_segment(open: &Path, whole: &Path, file: &str, journal: &File) -> io::Result<()> {
     let text = format!("\"file\":{}", serde_json::to_string(file)?);
-    let end = backwards::find(journal, text.as_bytes(), |line| {
+    let mut end = 0;
+    backwards::find(journal, text.as_bytes(), |line| {
         let archived = serde_json::from_slice::<Archived>(line).ok()?;
-        (archived.file == file).then(|| archived.offset.saturating_add(archived.length))
+        if archived.file == file {
+            end = end.max(archived.offset.saturating_add(archived.length));
+        }
+        None::<()>
     })?;
-    let Some(end) = end else {
+    if end == 0 {
         // Nothing in it was recorded.
         return std::fs::remove_file(open);
-    };
+    }
     let segment = File::options().write(true).open(open)?;
     if segment.metadata()?.len() > end {
         segment.set_len(end)?;

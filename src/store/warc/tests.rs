@@ -305,6 +305,19 @@ fn a_torn_segment_is_cut_back_to_what_was_recorded() {
     }
 }
 
+/// Its second entry came late: the journal's last line is not of the segment's last exchange.
+#[test]
+fn what_was_recorded_before_an_entry_listed_again_is_not_cut() {
+    let mut bench = Bench::new(WarcForm::Plain);
+    let first = bench.add(b"one");
+    let second = bench.add(b"two");
+    let twin = serde_json::to_string(&first).unwrap() + "\n";
+    std::fs::write(bench.path("results.jsonl"), bench.journal.clone() + &twin).unwrap();
+    let bench = Bench::at(bench.dir, WarcForm::Plain);
+    assert_eq!(is_stored(bench.dir.path(), &second), Some(true));
+    assert_eq!(bench.payload(&second), b"two");
+}
+
 #[test]
 fn the_next_run_begins_a_segment_of_its_own() {
     let mut bench = Bench::new(WarcForm::Plain);
