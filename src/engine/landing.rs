@@ -96,7 +96,7 @@ impl Engine {
                     attempt: &attempt,
                     known: flight.known,
                 };
-                self.not_modified(flew, &work, now);
+                self.not_modified(flew, work, now);
             }
             (Verdict::Ok(work), Some(body)) => {
                 let since = self.clock.now();

@@ -57,6 +57,8 @@ pub(super) fn not_modified(
     Record {
         status: attempt.status(),
         file: known.file,
+        offset: known.offset,
+        length: known.length,
         bytes: known.bytes,
         wire_bytes: Some(attempt.wire_bytes),
         sha256: known.sha256,

@@ -13,7 +13,7 @@ use http::Method;
 use super::Engine;
 use super::records;
 use crate::fetch::Validators;
-use crate::model::{Attempt, Job, Outcome, Record, Time};
+use crate::model::{Attempt, Job, Origin, Outcome, Record, Time};
 use crate::schedule::Work;
 use crate::store::Rest;
 
@@ -64,17 +64,20 @@ impl Engine {
         let _ = self.store.journal.end_refresh(rest);
     }
 
-    /// Records that what is stored still holds. Without the file there is nothing to record:
-    /// the entry counts as not reached, and the next run fetches it.
-    pub(super) fn not_modified(&mut self, flight: Flew, work: &Work, now: Time) {
+    /// Records that what is stored still holds. If its file has gone meanwhile the job begins
+    /// anew, and asks for all of it.
+    pub(super) fn not_modified(&mut self, flight: Flew, work: Box<Work>, now: Time) {
         let Some(known) = flight
             .known
             .filter(|known| self.store.journal.is_stored(known))
         else {
+            self.scheduler.push(work.job, now);
             return;
         };
+        let waited = work.waited().budget;
+        self.tally.waited(&Origin::of(work.target()), waited);
         let at = self.at(now);
-        let record = records::not_modified(work, flight.attempt, *known, &self.exits, at);
+        let record = records::not_modified(&work, flight.attempt, *known, &self.exits, at);
         self.settle(&record);
     }
 }

@@ -99,6 +99,21 @@ fn a_file_that_is_gone_is_fetched_whole() {
     assert!(world.body(&again[0]).starts_with(b"version 1 "));
 }
 
+/// The answer says that what is stored holds, and meanwhile somebody has taken it away.
+#[test]
+fn a_file_that_goes_while_it_is_asked_for_is_fetched_whole() {
+    let world = world(&["http://o.test/versions/9?wait=1500"]);
+    let first = world.run(&FAST).expect(0);
+    let child = world.start(&[&FAST[..], &["--refresh"]].concat());
+    world.until_asked(2);
+    std::fs::remove_file(world.out().join(first.line(1).file.as_ref().unwrap())).unwrap();
+    let again = world.wait(child).expect(0);
+    let last = again.records.last().unwrap();
+    assert_eq!((again.records.len(), last.status), (2, Some(200)));
+    assert!(world.body(last).starts_with(b"version 1 "));
+    assert_eq!(world.lab.origin_stats().requests, 3);
+}
+
 #[test]
 fn a_failed_refresh_is_recorded_and_leaves_the_old_file_until_the_next_run() {
     let world = world(&["http://o.test/versions/9?gone=1"]);
@@ -210,6 +225,22 @@ fn no_exit_and_no_site_is_charged_for_304s() {
     );
     let ok: u64 = rows.iter().map(|r| r["ok"].parse::<u64>().unwrap()).sum();
     assert_eq!(ok, 200);
+}
+
+/// What held a refresh back is told as of any run.
+#[test]
+fn waits_for_304s_count_as_their_site_s() {
+    let world = world(&[
+        "http://o.test/versions/9/1",
+        "http://o.test/versions/9/2",
+        "http://o.test/versions/9/3",
+    ]);
+    world.run(&FAST).expect(0);
+    world.run(&["--rate", "4", "--refresh"]).expect(0);
+    let summary = std::fs::read_to_string(world.out().join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let waited = summary["origins"][0]["waited_s"].as_f64().unwrap();
+    assert!(waited > 0.5, "a quarter and a half of a second: {summary}");
 }
 
 /// Between the rename of a new body and its record a file is newer than what is recorded of it.

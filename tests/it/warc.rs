@@ -337,6 +337,37 @@ fn a_body_can_be_printed_before_the_run_ends() {
 }
 
 /// Files and archives in one directory, in turn: each run takes the others' work as done.
+/// `--refresh` in an archive: 304 keeps the exchange of the first run, and its record leads there.
+#[test]
+fn what_a_refresh_finds_unchanged_is_printed_from_where_it_is() {
+    for form in ["--warc", "--warc-gz"] {
+        let world = world();
+        world.urls(["http://a.test/versions/2", "http://a.test/bytes/100/1"]);
+        let args = [&ARGS[..], &[form, "--refresh"]].concat();
+        let first = world.run(&args).expect(0);
+        let second = world.run(&args).expect(0);
+        let last = |run: &Run| run.records.iter().rfind(|r| r.line == 1).unwrap().clone();
+        let (before, kept) = (last(&first), last(&second));
+        assert_eq!((kept.status, kept.not_modified), (Some(304), Some(true)));
+        assert_eq!((&kept.file, kept.offset), (&before.file, before.offset));
+        assert!(
+            world
+                .printed("exitfetch-out", &kept)
+                .starts_with(b"version 1 ")
+        );
+        let third = world.run(&args).expect(0);
+        assert_eq!(last(&third).status, Some(200));
+        assert!(
+            world
+                .printed("exitfetch-out", &last(&third))
+                .starts_with(b"version 2 ")
+        );
+        let requests = world.lab.origin_stats().requests;
+        world.run(&ARGS).expect(0);
+        assert_eq!(world.lab.origin_stats().requests, requests, "all is stored");
+    }
+}
+
 #[test]
 fn layouts_may_be_mixed_in_one_directory() {
     let world = world();
