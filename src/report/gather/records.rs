@@ -1,8 +1,10 @@
 //! `results.jsonl`, folded while it is read.
 //!
 //! Only what is counted is parsed, borrowed from the line. The last record of an id counts: a
-//! job that failed and was tried again in a later run is one job. So the ids of failures are
-//! remembered (16 bytes each), those of successes are not: they are final.
+//! job that failed and was tried again in a later run is one job, with those of its entries that
+//! were answered along with it; a refusal is of its line and hides no other record. So the ids of
+//! failures are remembered (16 bytes each), those of successes are not: what a refresh asked
+//! again counts once for each answer.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -49,11 +51,20 @@ pub(in crate::report) struct Records {
     /// Time to first byte by tier, the tiers by name.
     pub tiers: Vec<(String, Latencies)>,
     tier_of: HashMap<Box<str>, usize, Hasher>,
-    not_ok: HashMap<u64, usize, Hasher>,
+    not_ok: HashMap<u64, NotOk, Hasher>,
     hasher: Hasher,
 }
 
 type Hasher = foldhash::fast::RandomState;
+
+/// What is counted of a job, or of a line, whose last record is not ok.
+#[derive(Clone, Copy, Debug)]
+struct NotOk {
+    /// Index into the failures.
+    failed: u32,
+    /// Entries that ended so.
+    entries: u32,
+}
 
 /// Failures of one kind and blame.
 #[derive(Clone, Debug)]
@@ -129,6 +140,13 @@ struct LightError<'a> {
     blame: Blame,
     #[serde(borrow, default)]
     detail: Cow<'a, str>,
+}
+
+impl Light<'_> {
+    /// One more entry of a job, answered with the record of the first: it cost nothing.
+    fn is_twin(&self) -> bool {
+        self.outcome != Outcome::Refused && self.attempts == 0 && self.waits.is_none()
+    }
 }
 
 impl Default for Records {
@@ -223,8 +241,10 @@ impl Records {
     }
 
     fn outcome(&mut self, record: &Light<'_>) {
-        let id = self.hasher.hash_one(record.id.as_bytes());
+        let refused_line = (record.outcome == Outcome::Refused).then_some(record.line);
+        let id = self.hasher.hash_one((&*record.id, refused_line));
         if !self.not_ok.is_empty()
+            && !record.is_twin()
             && let Some(before) = self.not_ok.remove(&id)
         {
             self.forget(id, before);
@@ -247,7 +267,11 @@ impl Records {
             return;
         };
         let failed = self.failed_as(error, refused);
-        self.not_ok.insert(id, failed);
+        let of_id = self.not_ok.entry(id).or_insert(NotOk {
+            failed: failed as u32,
+            entries: 0,
+        });
+        of_id.entries += 1;
         let failed = &mut self.failures[failed];
         failed.count += 1;
         if failed.examples.len() < EXAMPLES {
@@ -278,13 +302,14 @@ impl Records {
     }
 
     /// A later record of the same id takes this failure's place.
-    fn forget(&mut self, id: u64, failed: usize) {
-        let failed = &mut self.failures[failed];
-        failed.count -= 1;
+    fn forget(&mut self, id: u64, before: NotOk) {
+        let failed = &mut self.failures[before.failed as usize];
+        let entries = u64::from(before.entries);
+        failed.count -= entries;
         failed.examples.retain(|example| example.id != id);
         match failed.refused {
-            true => self.refused -= 1,
-            false => self.failed -= 1,
+            true => self.refused -= entries,
+            false => self.failed -= entries,
         }
     }
 
@@ -399,6 +424,25 @@ mod tests {
         );
         assert!(records.failures[0].examples.is_empty());
         assert_eq!(records.span.map(|(a, b)| b - a), Some(874));
+    }
+
+    #[test]
+    fn entries_answered_along_with_a_failed_one_count_until_it_is_tried_again() {
+        let first = failed("a", "connect");
+        let twin = first.replace("\"attempts\":2", "\"attempts\":0");
+        let records = fold(&[&first, &twin]);
+        assert_eq!((records.failed, records.failures[0].count), (2, 2));
+        let records = fold(&[&first, &twin, &failed("a", "status")]);
+        assert_eq!((records.failed, records.failures[0].count), (1, 0));
+    }
+
+    #[test]
+    fn a_refusal_hides_no_other_record_of_its_id() {
+        let refused = failed("a", "duplicate_id").replace("\"failed\"", "\"refused\"");
+        let records = fold(&[&failed("a", "connect"), &refused, &failed("a", "connect")]);
+        assert_eq!((records.failed, records.refused), (1, 1));
+        let records = fold(&[&refused, &refused]);
+        assert_eq!(records.refused, 1, "a later run met it again");
     }
 
     #[test]
