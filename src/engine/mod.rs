@@ -45,6 +45,10 @@ pub use stop::Ended;
 
 /// Time between two looks at idle sockets and progress.
 const TICK: Duration = Duration::from_millis(200);
+/// Answers of the scheduler that one turn of the loop carries out. A fleet that dies gives up
+/// all that waits, which can be millions: signals, ends and a reader of `--results` that is
+/// behind are heeded in between. Smaller: more turns for the same; larger: they wait longer.
+const STEPS: usize = 4096;
 
 /// Everything a run needs, resolved.
 pub struct Plan {
@@ -245,7 +249,15 @@ impl Engine {
         if now < self.resume_at || self.copy_is_behind() {
             return Some(now + TICK);
         }
+        let mut steps = 0..STEPS;
         let wake = loop {
+            // A disk that fails meanwhile ends the run.
+            if self.stop.is_asked() {
+                break None;
+            }
+            if steps.next().is_none() {
+                break Some(now);
+            }
             match self.scheduler.next(now) {
                 Next::Start(start) => self.start(start, now),
                 Next::GiveUp(work, failure) => self.fail(&work, failure),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use exitfetch::lab::{ExitConfig, LabConfig};
-use exitfetch::model::{Outcome, Record};
+use exitfetch::lab::{Behaviour, ExitConfig, LabConfig};
+use exitfetch::model::{ErrorKind, Outcome, Record};
 use rustix::process::Signal;
 
 use crate::shells::{send, tree, until, whole_records};
@@ -147,6 +147,38 @@ fn a_disk_without_room_for_what_waits_loses_nothing() {
     assert_eq!(run.count(Outcome::Ok), 600);
     assert_eq!(lines(&run.records).len(), 600);
     assert_eq!(world.lab.origin_stats().requests, 600);
+}
+
+/// The fleet is dead and tens of thousands of jobs are given up: in steps, between which a reader
+/// that takes no records is waited for and a signal is heard.
+#[test]
+fn a_signal_is_heard_while_a_long_list_is_given_up() {
+    let closed = ExitConfig::http().behaving(Behaviour::Refuse);
+    let world = World::new(LabConfig::alike(1, &closed));
+    let jobs = 30_000;
+    world.urls((0..jobs).map(|n| format!("http://o.test/ok/10/{n}")));
+    // The list is read meanwhile.
+    let mut command = world.command(&["--results", "-", "--no-exit-timeout", "5s"]);
+    // Nobody reads before the end.
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let child = child.unwrap();
+    let given_up = || whole_records(&world.out()).len();
+    until("jobs are given up", || given_up() > 1000);
+    send(&child, Signal::INT);
+    let run = world.wait(child).expect(130);
+    assert!(run.records.len() < jobs, "all were given up first");
+    let kinds = run.records.iter().map(|r| r.error.as_ref().unwrap().kind);
+    assert!(
+        kinds
+            .filter(|kind| *kind == ErrorKind::NoUsableExit)
+            .count()
+            > 1000
+    );
+    let left = format!("{} not reached", jobs - run.records.len());
+    assert!(run.stderr.contains(&left), "{}", run.stderr);
 }
 
 /// A list without end, on standard input: it is read until enough waits, and no further.
