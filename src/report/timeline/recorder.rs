@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::TRACKED;
-use super::line::{ExitUse, Happened, Named, Place, Span};
+use super::line::{ExitUse, Happened, Named, Span};
 use crate::model::{Exit, Time};
-use crate::report::Counts;
+use crate::report::{Counts, Stage};
 
 /// Changes kept of one span.
 const EVENTS_MOST: usize = 24;
@@ -22,8 +22,8 @@ const AND: u32 = 8;
 /// Where jobs are at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Gauges {
-    /// Jobs at each place, in the order of [`Place::ALL`]; the disk's is not looked at.
-    pub jobs: [u32; Place::ALL.len()],
+    /// Jobs at each place, in the order of [`Stage::ALL`]; the disk's is not looked at.
+    pub jobs: [u32; Stage::ALL.len()],
     /// Jobs' time at the disk so far: file calls block, so nobody can look while they last.
     pub disk: Duration,
     /// Exits in use.
@@ -33,9 +33,20 @@ pub struct Gauges {
 #[derive(Clone, Copy, Debug, Default)]
 struct Use {
     now: u32,
+    /// In the span of this number; in a later one, before its first start: `now`.
     most: u32,
+    span: u32,
     uses: u32,
     tracked: bool,
+}
+
+impl Use {
+    /// Before it changes, or is told, in span `span`.
+    fn renew(&mut self, span: u32) {
+        if self.span != span {
+            (self.span, self.most) = (span, self.now);
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +62,14 @@ pub struct Recorder {
     ids: Vec<Arc<str>>,
     tracked: Vec<Tracked>,
     gone: Vec<u32>,
+    /// Number of the present span.
+    span: u32,
     /// Fewest uses among the tracked ones, as of the last span.
     least: u32,
     now: u32,
     most: u32,
     /// Job-seconds by place since the span began.
-    sums: [f64; Place::ALL.len()],
+    sums: [f64; Stage::ALL.len()],
     looked: Time,
     disk: Duration,
     up: u32,
@@ -83,10 +96,11 @@ impl Recorder {
             ids: exits.iter().map(|exit| exit.id.clone()).collect(),
             tracked: Vec::new(),
             gone: Vec::new(),
+            span: 0,
             least: 0,
             now: 0,
             most: 0,
-            sums: [0.0; Place::ALL.len()],
+            sums: [0.0; Stage::ALL.len()],
             looked: started,
             disk: Duration::ZERO,
             up: 0,
@@ -106,6 +120,7 @@ impl Recorder {
         let Some(used) = self.exits.get_mut(exit) else {
             return;
         };
+        used.renew(self.span);
         used.now += 1;
         used.most = used.most.max(used.now);
         used.uses = used.uses.saturating_add(1);
@@ -119,6 +134,7 @@ impl Recorder {
     pub fn landed(&mut self, exit: usize) {
         self.now = self.now.saturating_sub(1);
         if let Some(used) = self.exits.get_mut(exit) {
+            used.renew(self.span);
             used.now = used.now.saturating_sub(1);
         }
     }
@@ -157,11 +173,11 @@ impl Recorder {
             *sum += f64::from(jobs) * since;
         }
         let disk = gauges.disk.saturating_sub(self.disk).as_secs_f64();
-        self.sums[Place::Disk as usize] += disk;
+        self.sums[Stage::Disk as usize] += disk;
         self.disk = gauges.disk;
         self.up = gauges.up;
-        self.held.slot += f64::from(gauges.jobs[Place::ExitSlot as usize]) * since;
-        self.held.group += f64::from(gauges.jobs[Place::Group as usize]) * since;
+        self.held.slot += f64::from(gauges.jobs[Stage::ExitSlot as usize]) * since;
+        self.held.group += f64::from(gauges.jobs[Stage::Group as usize]) * since;
     }
 
     /// What part of the waiting for exits was for full groups, 0 to 1.
@@ -203,7 +219,8 @@ impl Recorder {
             ..Span::default()
         };
         self.fill_exits(&mut span, cap_of);
-        self.sums = [0.0; Place::ALL.len()];
+        self.sums = [0.0; Stage::ALL.len()];
+        self.span = self.span.wrapping_add(1);
         self.most = self.now;
         self.begun = now;
         span
@@ -215,6 +232,7 @@ impl Recorder {
             let exit = tracked.exit as usize;
             let used = &mut self.exits[exit];
             let (ceiling, cap) = cap_of(exit);
+            used.renew(self.span);
             let present = (used.most, cap);
             if tracked.told.is_none() {
                 let id = self.ids[exit].to_string();
@@ -224,7 +242,6 @@ impl Recorder {
                 span.used.push(ExitUse(tracked.exit, used.most, cap));
                 tracked.told = Some(present);
             }
-            used.most = used.now;
             listed += used.now;
         }
         span.rest = self.now.saturating_sub(listed);
@@ -284,8 +301,8 @@ mod tests {
     fn jobs_by_place_are_averages_and_the_disk_is_a_share_of_time() {
         let mut recorder = Recorder::new(&fleet(1), Time::ZERO);
         let mut gauges = Gauges::default();
-        gauges.jobs[Place::Budget as usize] = 10;
-        gauges.jobs[Place::Group as usize] = 1;
+        gauges.jobs[Stage::Budget as usize] = 10;
+        gauges.jobs[Stage::Group as usize] = 1;
         gauges.disk = Duration::from_millis(250);
         recorder.look(&gauges, Time::from_millis(500));
         gauges.jobs = [0; 9];
@@ -311,6 +328,29 @@ mod tests {
         assert_eq!(second.gone.len(), 1);
         assert!(second.used.contains(&ExitUse(999, 101, 3)), "{second:?}");
         assert_eq!(second.rest, 1000 - TRACKED as u32);
+    }
+
+    #[test]
+    fn an_exit_that_is_told_from_now_on_is_told_by_this_span_alone() {
+        let mut recorder = Recorder::new(&fleet(TRACKED + 1), Time::ZERO);
+        (0..TRACKED).for_each(|exit| recorder.started(exit));
+        (0..8).for_each(|_| recorder.started(TRACKED));
+        (0..8).for_each(|_| recorder.landed(TRACKED));
+        assert!(
+            cut(&mut recorder, 1)
+                .used
+                .iter()
+                .all(|used| used.0 < TRACKED as u32)
+        );
+        for _ in 0..9 {
+            recorder.started(TRACKED);
+            recorder.landed(TRACKED);
+        }
+        let second = cut(&mut recorder, 2);
+        assert!(
+            second.used.contains(&ExitUse(TRACKED as u32, 1, 3)),
+            "{second:?}"
+        );
     }
 
     #[test]
