@@ -8,7 +8,8 @@ use super::flight::AtDisk;
 use super::{Engine, Plan};
 use crate::fetch::Fetcher;
 use crate::model::Time;
-use crate::report::timeline::{Gauges, Happened, Line, Place, Recorder, RunHead, Timeline};
+use crate::report::Stage;
+use crate::report::timeline::{Gauges, Happened, Line, Recorder, RunHead, Timeline};
 use crate::schedule::{ExitIx, Note, PauseCause, Scheduler};
 
 /// Length of a span.
@@ -100,22 +101,22 @@ fn gauges(scheduler: &Scheduler, fetcher: &Fetcher) -> Gauges {
         up: scheduler.exits_in_use(),
         ..Gauges::default()
     };
-    let mut put = |place: Place, jobs: usize| {
+    let mut put = |place: Stage, jobs: usize| {
         gauges.jobs[place as usize] = u32::try_from(jobs).unwrap_or(u32::MAX);
     };
     let under_way = fetcher.under_way();
-    put(Place::Budget, scheduler.waiting_for_budget());
+    put(Stage::Budget, scheduler.waiting_for_budget());
     let exit = match scheduler.groups_hold() {
-        true => Place::Group,
-        false => Place::ExitSlot,
+        true => Stage::Group,
+        false => Stage::ExitSlot,
     };
     put(exit, scheduler.waiting_for_exit());
     for (place, attempts) in [
-        (Place::Dial, under_way.dial),
-        (Place::Handshake, under_way.handshake),
-        (Place::Tls, under_way.tls),
-        (Place::FirstByte, under_way.first_byte),
-        (Place::Body, under_way.body),
+        (Stage::Dial, under_way.dial),
+        (Stage::Handshake, under_way.handshake),
+        (Stage::Tls, under_way.tls),
+        (Stage::FirstByte, under_way.first_byte),
+        (Stage::Body, under_way.body),
     ] {
         put(place, attempts as usize);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::stop::{Ended, GRACE};
 use super::{End, Engine};
-use crate::report::{ExitEnd, GroupEnd, RunEnd};
+use crate::report::{ExitEnd, GroupRow, RunEnd};
 use crate::schedule::{ExitIx, State};
 
 /// How long the rest of the list is counted after an early end.
@@ -112,7 +112,7 @@ impl Engine {
                 last_error: state.last_error.map(str::to_owned),
             }
         };
-        let group = |(number, (name, cap)): (usize, &(String, u32))| GroupEnd {
+        let group = |(number, (name, cap)): (usize, &(String, u32))| GroupRow {
             name: name.clone(),
             cap: *cap,
             peak: self.scheduler.group_peak(number as u32),

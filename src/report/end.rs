@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::GroupRow;
+
 /// How an exit stood at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExitEnd {
@@ -29,24 +31,13 @@ pub struct ExitEnd {
     pub last_error: Option<String>,
 }
 
-/// How a group stood at the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupEnd {
-    /// Its name.
-    pub name: String,
-    /// Leases its exits may hold together.
-    pub cap: u32,
-    /// Most leases at one time.
-    pub peak: u32,
-}
-
 /// How the run stood at the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunEnd {
     /// In the order of the exits the tally was made for.
     pub exits: Vec<ExitEnd>,
     /// Groups with a cap.
-    pub groups: Vec<GroupEnd>,
+    pub groups: Vec<GroupRow>,
     /// Entries of the URL list.
     pub entries: u64,
     /// How long the run took.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::model::PhaseTimes;
 use crate::model::record::Waits;
 
-/// What a job spends time on.
+/// What a job spends time on, and where it is meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {

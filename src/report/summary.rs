@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::end::{ExitEnd, GroupEnd, RunEnd};
+use super::end::{ExitEnd, RunEnd};
 use super::knob::{Limits, Parts, binding};
 use super::origins::OriginRow;
 use super::spent::{Share, Stage};
@@ -42,7 +42,8 @@ pub struct Summary {
 }
 
 /// Entries by how they ended, and sums over the run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Totals {
     /// Entries of the list: the sum of the next four.
     pub entries: u64,
@@ -126,8 +127,9 @@ impl ProbedCaps {
     }
 }
 
-/// A group's row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// How a group stood at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct GroupRow {
     /// Its name.
     pub name: String,
@@ -197,10 +199,7 @@ impl Summary {
             .iter()
             .map(|exit| exit_facts(exit, ends.next().unwrap_or_default()))
             .collect();
-        let groups: Vec<GroupRow> = std::mem::take(&mut end.groups)
-            .into_iter()
-            .map(group_row)
-            .collect();
+        let groups = std::mem::take(&mut end.groups);
         let mut failures: Vec<FailureRow> = tally.failures.into_values().collect();
         failures.sort_by_key(|row| (Reverse(row.count), row.kind.as_str(), row.blame as u8));
         let origins = tally.origins.rows();
@@ -344,14 +343,6 @@ fn exit_facts(exit: &ExitTally, end: ExitEnd) -> ExitFacts {
             cap_now: end.cap_now,
         },
         last_error,
-    }
-}
-
-fn group_row(group: GroupEnd) -> GroupRow {
-    GroupRow {
-        name: group.name,
-        cap: group.cap,
-        peak: group.peak,
     }
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::model::{ErrorKind, Outcome, Time};
 use crate::report::tally::tests::{answer, exit, healthy, origin, record};
-use crate::report::{ExitEnd, GroupEnd, RunEnd, Tally, Tried};
+use crate::report::{ExitEnd, GroupRow, RunEnd, Tally, Tried};
 
 fn tallied(exits: &[crate::model::Exit]) -> Tally {
     let mut tally = Tally::new(exits);
@@ -51,7 +51,7 @@ fn small() -> Summary {
             },
             healthy(3, 0),
         ],
-        groups: vec![GroupEnd {
+        groups: vec![GroupRow {
             name: "plan".into(),
             cap: 4,
             peak: 4,

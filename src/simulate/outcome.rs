@@ -13,7 +13,7 @@ use super::scenario::GroupSpec;
 use super::tracks::ExitTrack;
 use super::world::World;
 use crate::model::Time;
-use crate::report::{ExitEnd, GroupEnd, RunEnd, Summary};
+use crate::report::{ExitEnd, GroupRow, RunEnd, Summary};
 use crate::schedule::{ExitIx, State};
 
 /// What came of it.
@@ -49,7 +49,7 @@ impl World<'_> {
                 last_error: state.last_error.map(str::to_owned),
             }
         };
-        let group = |(number, spec): (u32, &GroupSpec)| GroupEnd {
+        let group = |(number, spec): (u32, &GroupSpec)| GroupRow {
             name: spec.name.clone(),
             cap: spec.cap.max(1),
             peak: self.scheduler.group_peak(number),

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::open;
-use crate::report::OriginRow;
+use crate::report::{GroupRow, OriginRow, Totals};
 
 /// The parts of a summary that are not per exit.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -18,23 +18,7 @@ pub(in crate::report) struct LastRun {
     pub origins: Vec<OriginRow>,
     pub time: Vec<Share>,
     pub hint: Option<Hint>,
-    pub groups: Vec<Group>,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(in crate::report) struct Totals {
-    pub entries: u64,
-    pub ok: u64,
-    pub failed: u64,
-    pub refused: u64,
-    pub not_reached: u64,
-    pub already_ok: u64,
-    pub attempts: u64,
-    pub bytes: u64,
-    pub ttfb_p50_ms: Option<f64>,
-    pub ttfb_p95_ms: Option<f64>,
-    pub wall_s: f64,
+    pub groups: Vec<GroupRow>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -48,14 +32,6 @@ pub(in crate::report) struct Share {
 #[serde(default)]
 pub(in crate::report) struct Hint {
     pub knob: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(in crate::report) struct Group {
-    pub name: String,
-    pub cap: u32,
-    pub peak: u32,
 }
 
 /// `None` if there is none, or none that can be used.

@@ -4,7 +4,8 @@ use super::axis::Axis;
 use super::chart::{Layer, Words, stacked};
 use super::figures::{count, seconds};
 use super::markup::Html;
-use crate::report::timeline::{Happened, Place, Span};
+use crate::report::Stage;
+use crate::report::timeline::{Happened, Span};
 
 /// Changes listed.
 const CHANGES: usize = 200;
@@ -45,8 +46,8 @@ const ENDED: Words = Words {
     unit: "per second",
 };
 
-/// Classes and names of the places, in the order of [`Place::ALL`].
-const COLOURS: [&str; Place::ALL.len()] = [
+/// Classes and names of the places, in the order of [`Stage::ALL`].
+const COLOURS: [&str; Stage::ALL.len()] = [
     "budget",
     "slot",
     "group",
@@ -62,7 +63,7 @@ const COLOURS: [&str; Place::ALL.len()] = [
 fn layers(axis: &Axis<'_>, places: std::ops::Range<usize>) -> Vec<Layer> {
     let layer = |place: usize| Layer {
         class: COLOURS[place],
-        name: Place::ALL[place].as_str(),
+        name: Stage::ALL[place].as_str(),
         values: per_second(axis, |span| span.jobs[place] * span.s),
     };
     places.map(layer).collect()

@@ -5,58 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where a job can be, in the order of its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Waiting for its origin's budget, a back-off, or the bound in flight there.
-    Budget,
-    /// Waiting for a free slot of an exit.
-    ExitSlot,
-    /// Waiting for its exits' group, which is full while exits of it are not.
-    Group,
-    /// Being connected to the exit.
-    Dial,
-    /// TLS with the exit, CONNECT or SOCKS5.
-    Handshake,
-    /// TLS with the origin.
-    Tls,
-    /// Waiting for the answer's head.
-    FirstByte,
-    /// Reading the body.
-    Body,
-    /// Writing it.
-    Disk,
-}
-
-impl Place {
-    /// All, in order; a span's `jobs` has a figure for each.
-    pub const ALL: [Place; 9] = [
-        Place::Budget,
-        Place::ExitSlot,
-        Place::Group,
-        Place::Dial,
-        Place::Handshake,
-        Place::Tls,
-        Place::FirstByte,
-        Place::Body,
-        Place::Disk,
-    ];
-
-    /// As shown to people.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Place::Budget => "budget",
-            Place::ExitSlot => "exit slot",
-            Place::Group => "group",
-            Place::Dial => "dial",
-            Place::Handshake => "handshake",
-            Place::Tls => "tls",
-            Place::FirstByte => "first byte",
-            Place::Body => "body",
-            Place::Disk => "disk",
-        }
-    }
-}
+use crate::report::Stage;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,8 +41,8 @@ pub struct Span {
     pub t: f64,
     /// Its length in seconds.
     pub s: f64,
-    /// Jobs at each place, on average; in the order of [`Place::ALL`].
-    pub jobs: [f64; Place::ALL.len()],
+    /// Jobs at each place, on average; in the order of [`Stage::ALL`].
+    pub jobs: [f64; Stage::ALL.len()],
     /// The most in flight at one time.
     pub peak: u32,
     /// Exits in use at its end.

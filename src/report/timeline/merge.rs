@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::TRACKED;
-use super::line::{ExitUse, Line, Place, Span};
+use super::line::{ExitUse, Line, Span};
+use crate::report::Stage;
 
 /// Changes kept of a merged span.
 const EVENTS_MOST: usize = 48;
@@ -87,7 +88,7 @@ impl Play {
 /// Everything but the use of exits.
 fn join(first: Span, second: Span) -> Span {
     let s = first.s + second.s;
-    let mean = |place: Place| {
+    let mean = |place: Stage| {
         let n = place as usize;
         let sum = first.jobs[n] * first.s + second.jobs[n] * second.s;
         (sum / s.max(1e-3) * 100.0).round() / 100.0
@@ -102,7 +103,7 @@ fn join(first: Span, second: Span) -> Span {
     Span {
         t: first.t,
         s: (s * 1e3).round() / 1e3,
-        jobs: Place::ALL.map(mean),
+        jobs: Stage::ALL.map(mean),
         peak: first.peak.max(second.peak),
         up: second.up,
         ended: [0, 1, 2].map(|n| first.ended[n] + second.ended[n]),

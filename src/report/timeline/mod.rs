@@ -17,7 +17,7 @@ mod read;
 mod recorder;
 
 pub use file::Timeline;
-pub use line::{ExitUse, Happened, Line, Named, Place, RunHead, Span};
+pub use line::{ExitUse, Happened, Line, Named, RunHead, Span};
 pub use read::{Track, Tracks};
 pub use recorder::{Gauges, Recorder};
 
