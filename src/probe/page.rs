@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::file::{GroupEntry, TierEntry};
 use super::found::Row;
+use crate::report::escaped;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1f24;--dim:#66707c;--line:#d5dae0;--back:#fff;--a:#1f6feb;--b:#b35900;--bad:#c4314b}\
@@ -237,14 +238,6 @@ fn short(value: f64) -> String {
     } else {
         format!("{value:.0}")
     }
-}
-
-/// Text from outside as text.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -20,10 +20,10 @@ mod table;
 mod tally;
 pub mod timeline;
 
-pub use end::{ExitEnd, GroupEnd, RunEnd};
+pub use end::{ExitEnd, RunEnd};
 pub use files::{write_files, write_whole};
 pub use gather::Gathered;
-pub use html::page;
+pub use html::{escaped, page};
 pub use metrics::Metrics;
 pub use origins::OriginRow;
 pub use progress::{Console, HeldBack, LogLine, Progress, ProgressMode, STATUS, Screen, Snapshot};

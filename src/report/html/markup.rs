@@ -39,6 +39,13 @@ impl Html {
     }
 }
 
+/// Text from outside as it stands in a page, also as the value of an attribute in quotes.
+pub fn escaped(text: &str) -> String {
+    let mut html = Html::default();
+    html.put(text);
+    html.finish()
+}
+
 struct Escaped<'a>(&'a mut String);
 
 impl Write for Escaped<'_> {

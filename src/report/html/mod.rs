@@ -23,6 +23,8 @@ use super::gather::Gathered;
 use axis::Axis;
 use markup::Html;
 
+pub use markup::escaped;
+
 /// The page.
 pub fn page(gathered: Gathered) -> String {
     let mut html = Html::default();
