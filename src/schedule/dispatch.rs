@@ -2,12 +2,12 @@
 //!
 //! Owns: `next`. The origin whose turn it is meets the free exits; a job and an exit leave as
 //! one [`Start`], or the origin steps aside. An idle exit is also what an attempt that waits for
-//! an answer in vain is cut for. Leaves to others: whose turn it is (`frontier`),
-//! which exit is best (`pool`), what the end will mean (`settle`).
+//! an answer in vain is cut for. Leaves to others: whose turn it is (`frontier`), which exit is
+//! best (`pool`), what the end will mean (`settle`).
 //!
-//! Each round of the loop starts a job, asks for jobs from disk, or moves one origin out of the ready lists, and origins
-//! come back to them only by an event or an alarm, so `next` ends and cannot spin. The instant it
-//! answers lies ahead: alarms that are due are taken out first.
+//! Each round of the loop starts a job, asks for jobs from disk, or moves one origin out of the
+//! ready lists, and origins come back to them only by an event or an alarm, so `next` ends and
+//! cannot spin. The instant it answers lies ahead: alarms that are due are taken out first.
 
 use std::time::Duration;
 

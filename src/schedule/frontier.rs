@@ -199,6 +199,12 @@ impl Frontier {
         (0..self.sites.len() as u32).map(SiteIx)
     }
 
+    /// Up to `most` of them, beginning with the one at `from`. O(1) in those before.
+    pub(super) fn stretch(&self, from: usize, most: usize) -> impl Iterator<Item = SiteIx> + use<> {
+        let end = self.sites.len().min(from + most);
+        (from.min(end) as u32..end as u32).map(SiteIx)
+    }
+
     /// Jobs that wait, in memory and on disk.
     pub(super) fn jobs(&self) -> usize {
         self.jobs + self.spilled
@@ -328,20 +334,6 @@ impl Frontier {
         while let Some(index) = self.rests.due(now) {
             self.forget(SiteIx(index));
         }
-    }
-
-    /// Takes out every waiting job, one at a time.
-    pub(super) fn drain(&mut self, now: Time) -> impl Iterator<Item = Box<Work>> {
-        let mut sites = self.all().peekable();
-        std::iter::from_fn(move || {
-            while let Some(&site) = sites.peek() {
-                if let Some(work) = self.take_any(site, now) {
-                    return Some(work);
-                }
-                sites.next();
-            }
-            None
-        })
     }
 
     /// Takes the origin out of its place: `Idle`, until it gets another one.

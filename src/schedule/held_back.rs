@@ -41,7 +41,7 @@ pub(super) struct Looks {
 impl Looks {
     /// The origins that hold their jobs back longest, the longest first. O(1) in origins.
     pub(super) fn look(&mut self, frontier: &Frontier, now: Time) -> Vec<HeldBack> {
-        let stretch = frontier.all().skip(self.next).take(STRETCH);
+        let stretch = frontier.stretch(self.next, STRETCH);
         let mut sites = std::mem::take(&mut self.best);
         let before = sites.len();
         sites.extend(stretch);

@@ -3,8 +3,9 @@
 //! Owns two bounds. How many origins have jobs waiting that were never tried: enough that the
 //! exits are busy although each origin takes only so many requests; the number grows while a slot
 //! is idle for want of a job that may start. (Origins at which only retries wait are not
-//! counted: a list with many dead hosts would be read at their pace.) And how many jobs of one origin, and of all, are in memory: the rest waits
-//! on disk. Leaves to `frontier` the counting, to the engine the disk.
+//! counted: a list with many dead hosts would be read at their pace.) And how many jobs of one
+//! origin, and of all, are in memory: the rest waits on disk. Leaves to `frontier` the counting,
+//! to the engine the disk.
 //!
 //! The first bound is reckoned with the budget that all origins have by default; where many
 //! have one of their own, growth makes up for it.

@@ -2,9 +2,10 @@
 //!
 //! Owns: the state of the run's jobs, origins and exits, behind a few verbs. `push` files a
 //! job, `next` says what to do now, `heard` notes the head of an answer where `next` asked for
-//! it, `finish` and `abandon` take a lease back, `drain` empties it for a shutdown. A long list waits on disk: `room` says where a job goes, `spilled` and
-//! `refilled` tell what became of it; all that is kept of such a job is where the newest one of
-//! its origin is. Leaves to others: fetching, storing, logging (it hands out [`Note`]s).
+//! it, `finish` and `abandon` take a lease back. A long list waits on disk: `room` says where a
+//! job goes, `spilled` and `refilled` tell what became of it; all that is kept of such a job is
+//! where the newest one of its origin is. Leaves to others: fetching, storing, logging (it hands
+//! out [`Note`]s).
 //!
 //! Sans-IO: it reads no clock and does no I/O. `now` is an argument and all randomness comes
 //! from one generator seeded by the run's rules, so the same seed and the same events give
@@ -17,8 +18,8 @@
 //!
 //! Parts: `dispatch` (what starts; what is waited for no longer: `first_answer`) over `frontier`
 //! (origins by place: `site`, `queue`, `budget`, `asleep`), `intake` (how far the list is read) and
-//! `exits` (`pool` for load, `fleet` for health); `settle` and `charge` (what an
-//! end means) over the pure rules `blame`, `split`, `health`, `breaker`, `pair`, `retry`, `redirect`,
+//! `exits` (`pool` for load, `fleet` for health); `settle` and `charge` (what an end means) over
+//! the pure rules `blame`, `split`, `health`, `breaker`, `pair`, `retry`, `redirect`,
 //! `retry_after`. Every decision is O(1) in exits and origins, O(log n) where a timer is set.
 
 mod alarms;
@@ -252,11 +253,6 @@ impl Scheduler {
     /// works.
     pub fn heard(&mut self, lease: &Lease, now: Time) {
         self.exits.heard(lease.exit, now);
-    }
-
-    /// Takes out every waiting job, for a shutdown.
-    pub fn drain(&mut self, now: Time) -> impl Iterator<Item = Box<Work>> {
-        self.frontier.drain(now)
     }
 
     /// Panics if a count or a place is not what it must be. For tests and the simulator;

@@ -210,26 +210,6 @@ fn what_fails_for_our_own_reason_is_charged_to_nobody_and_ends() {
 }
 
 #[test]
-fn a_shutdown_gets_every_waiting_job() {
-    let rules = Rules {
-        rate: Some(1.0),
-        ..rules()
-    };
-    let mut world = World::new(rules, &[3], |_, work, _| match work.job.line {
-        0 => (secs(0.01), answer(500)),
-        _ => (secs(9.0), answer(200)),
-    });
-    world.push(0..10, "http://a.test/");
-    world.push(10..20, "http://b.test/");
-    world.run(Time::from_millis(50));
-    let waiting = world.scheduler.drain(world.now).count();
-    assert_eq!(waiting + world.in_flight(), 20);
-    assert_eq!(world.scheduler.waiting_for_budget(), 0);
-    world.run(Time::NEVER);
-    assert!(world.scheduler.is_empty());
-}
-
-#[test]
 fn the_intake_rests_when_enough_waits_and_goes_on_after() {
     let mut world = World::new(rules(), &[100], |_, _, _| (secs(0.01), answer(200)));
     let mut line = 0;
