@@ -64,18 +64,26 @@ impl Table {
         }
         self.used += 1;
         let home = self.home(hash_of(&slot));
-        let blocks = self.blocks[home / BLOCK..].iter_mut();
-        let from_home = blocks.flat_map(|block| block.iter_mut());
-        // Those behind its place move on by one, up to the end of the run.
+        let mut from = home % BLOCK;
+        // What a block has no room for belongs at the start of the next.
         let mut moving = slot;
-        for here in from_home.skip(home % BLOCK) {
-            if is_empty(here) {
-                *here = moving;
+        for block in &mut self.blocks[home / BLOCK..] {
+            let hash = hash_of(&moving);
+            let before = |here: &&Slot| !is_empty(here) && hash_of(here) <= hash;
+            let at = from + block[from..].iter().take_while(before).count();
+            let taken = block[at..].iter().take_while(|here| !is_empty(here));
+            let end = at + taken.count();
+            if end < BLOCK {
+                block.copy_within(at..end, at + 1);
+                block[at] = moving;
                 return;
             }
-            if hash_of(here) > hash_of(&moving) {
-                mem::swap(here, &mut moving);
+            if at < BLOCK {
+                let last = block[BLOCK - 1];
+                block.copy_within(at..BLOCK - 1, at + 1);
+                block[at] = mem::replace(&mut moving, last);
             }
+            from = 0;
         }
         self.add_block()[0] = moving;
     }
