@@ -15,14 +15,20 @@ pub fn squid(most: u32) -> Option<Service> {
     Service::start("squid", |place| squid_that(place, most, ""))
 }
 
+/// The same, but it says 429 to who has too many.
+pub fn squid_that_says_so(most: u32) -> Option<Service> {
+    let rule = "deny_info 429:ERR_ACCESS_DENIED crowd\n";
+    Service::start("squid", |place| squid_that(place, most, rule))
+}
+
 /// The same, only for who knows [`LOGIN`].
 pub fn squid_with_login(most: u32) -> Option<Service> {
     Service::start("squid", |place| {
-        // The protocol of squid's helpers: a line with both, escaped, for each question.
+        // The protocol of squid's helpers: a line with both for each question.
         let helper = place.write(
             "helper.sh",
             "while read -r login; do\n\
-             case \"$login\" in 'us%40er p%3A%40ss') echo OK ;; *) echo ERR ;; esac\n\
+             case \"$login\" in 'us@er p:@ss') echo OK ;; *) echo ERR ;; esac\n\
              done\n",
         );
         let rules = format!(
@@ -201,13 +207,14 @@ pub fn haproxy(behind: Service) -> Option<Service> {
     Some(service?.in_front_of(behind))
 }
 
-/// Most connections that haproxy had at once when one of them ended.
+/// Most connections that haproxy had left when one of them ended.
 pub fn haproxy_peak(service: &Service) -> u32 {
     let log = service.read("output");
-    // `… actconn/feconn/beconn/srv_conn/retries srv_queue/backend_queue` ends each line.
+    // `… actconn/feconn/beconn/srv_conn/retries srv_queue/backend_queue` ends each line. The
+    // first two count the one that ends as well.
     let counts = log
         .lines()
-        .filter_map(|line| line.rsplit(' ').nth(1)?.split('/').nth(1));
+        .filter_map(|line| line.rsplit(' ').nth(1)?.split('/').nth(2));
     let peak = counts.filter_map(|count| count.parse().ok()).max();
     peak.unwrap_or_else(|| panic!("haproxy noted nothing:\n{log}"))
 }

@@ -121,7 +121,7 @@ fn squid_refuses_who_does_not_know_its_login() {
 /// no job.
 #[test]
 fn squid_that_takes_fewer_at_once_than_the_cap_says_costs_no_job() {
-    let Some(squid) = proxies::squid(2) else {
+    let Some(squid) = proxies::squid_that_says_so(2) else {
         return;
     };
     let world = World::new(LabConfig::with([]));
