@@ -10,15 +10,15 @@
 # looked at. What must hold, or the exit status is 1:
 #
 #   - it ends with status 5, and every entry that was read is counted
-#   - after a warm-up (a quarter of the time), resident memory stays within 10 % of its median
+#   - after a warm-up (a third of the time), resident memory stays within 10 % of its median
 #   - descriptors do not become more, and are never more than the slots explain
 #   - no exit ever had more requests or sockets at once than its cap, by its own count
 #
-# RATE is for each of 30 good sites; the default loads a machine little.
+# LINES of the list come each second; the default loads a machine little.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-duration=${DURATION:-30m} rate=${RATE:-1} per_exit=3
+duration=${DURATION:-30m} lines=${LINES:-40} per_exit=3
 program=${EXITFETCH:-target/release/exitfetch}
 [ -x "$program" ] || cargo build --release --quiet
 program=$(realpath "$program")
@@ -40,17 +40,20 @@ lab=$!
 for _ in $(seq 200); do grep -q ^origin "$work/lab.log" && break; sleep 0.05; done
 stats=$(grep -o 'http://[^ ]*/stats' "$work/lab.log")
 
-list() { # a line of a site that serves, and in every hundred one of each misbehaviour
-  awk 'BEGIN {
+list() { # of every hundred lines ten are of a site that is asked too much, one of each misbehaviour
+  awk -v lines="$lines" 'BEGIN {
     n = split("status/500 status/503 status/404 status/401 retry-after/1 retry-after/3?status=503 " \
-      "rate-limited/1 rate-limited/2?retry-after=1 busy/1 flaky/1 flaky/2?how=cut truncated/5000 " \
+      "rate-limited/1 rate-limited/1?retry-after=1 busy/1 flaky/1 flaky/2?how=cut truncated/5000 " \
       "chunked-cut/5000 chunked-bad two-lengths reset-body/5000 half/5000 endless?ms=50 silent close " \
       "reset no-http early switching garbage-after stale/100 last/100 http10/1000 " \
       "drip?bytes=2000&ms=3000 drip-head?ms=1000 drip-head?ms=9000 head/70000 gzip/20000 gzip-lie " \
       "gzip-bomb/3000000 redirect/3 redirect-loop redirect-to not-modified no-content", bad, " ")
     for (i = 0; ; i++) {
+      if (i % lines == 0) { fflush(); system("sleep 1") }
       at = i % 100
-      if (at < n) {
+      if (at >= 90)
+        print "http://storm-" at % 2 ".test/rate-limited/1/" i
+      else if (at < n) {
         mark = index(bad[at + 1], "?") ? "&" : "?"
         print "http" (i % 3 ? "" : "s") "://bad-" at ".test/" bad[at + 1] mark "n=" i
       } else
@@ -60,7 +63,7 @@ list() { # a line of a site that serves, and in every hundred one of each misbeh
 }
 
 list 2>/dev/null | "$program" run --exits "$work/exits.txt" --urls - --out "$work/out" --cacert "$work/lab-ca.pem" \
-  --per-exit "$per_exit" --rate "$rate" --compressed --max-body 1MB --connect-timeout 2s --first-byte-timeout 3s \
+  --per-exit "$per_exit" --compressed --max-body 1MB --connect-timeout 2s --first-byte-timeout 3s \
   --stall-timeout 2s --timeout 10s --max-pause 5s --origin-patience 20s --max-time "$duration" \
   --progress never --summary json >"$work/summary.json" 2>"$work/stderr" &
 run=$!
@@ -93,15 +96,17 @@ def hold(holds, text):
     if not holds:
         wrong.append(text)
 # The last seconds are the end itself.
-warm = rss[len(rss) // 4:-2]
+warm = rss[len(rss) // 3:-2]
 windows = [statistics.median(warm[i:i + 10]) for i in range(0, len(warm) - 9, 10)]
 hold(len(windows) >= 2, "the run was too short to judge")
 middle = statistics.median(windows or [0])
 least, most = min(windows or [0]), max(windows or [0])
+print("resident memory in MiB, every", max(1, len(rss) // 10), "s:",
+      " ".join(f"{kib / 1024:.1f}" for kib in rss[::max(1, len(rss) // 10)]))
 print(f"{len(rss)} s; resident memory {middle / 1024:.1f} MiB, "
       f"{(least / middle - 1) * 100 if middle else 0:+.1f} to {(most / middle - 1) * 100 if middle else 0:+.1f} %")
-hold(least >= 0.9 * middle and most <= 1.1 * middle, f"resident memory is not flat (KiB): {windows}")
-warm = fds[len(fds) // 4:-2]
+hold(least >= 0.9 * middle and most <= 1.1 * middle, "resident memory is not flat")
+warm = fds[len(fds) // 3:-2]
 third = max(1, len(warm) // 3)
 first, last = statistics.mean(warm[:third] or [0]), statistics.mean(warm[-third:] or [0])
 print(f"descriptors: {first:.1f} in the first third, {last:.1f} in the last, at most {max(fds)}")
