@@ -323,19 +323,22 @@ async fn a_chunk_size_without_end_is_a_stall() {
     assert_eq!(fault, (Phase::Body, FaultKind::Timeout));
 }
 
+/// Who is asked for what, how it begins, how it goes on, and the fault that it is.
+type Endless = (
+    (Scheme, &'static str),
+    &'static [u8],
+    &'static [u8],
+    Phase,
+    FaultKind,
+);
+
 #[tokio::test]
 async fn what_has_no_end_is_given_up_after_little_of_it() {
     const PLAIN: (Scheme, &str) = (Scheme::Http, "http://o.test/");
     const TUNNEL: (Scheme, &str) = (Scheme::Http, "http://tunnel.test/");
     const SOCKS: (Scheme, &str) = (Scheme::Socks5, "http://o.test/");
     let too_large = FaultKind::HeadTooLarge;
-    let cases: [(
-        (Scheme, &str),
-        &'static [u8],
-        &'static [u8],
-        Phase,
-        FaultKind,
-    ); 12] = [
+    let cases: [Endless; 12] = [
         (TUNNEL, b"HTTP/1.1 200 ", b"x", Phase::Handshake, too_large),
         (
             TUNNEL,
