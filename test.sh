@@ -4,11 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-# Real proxies that the tests fetch through; curl and jq for the pipelines of README; a browser
-# for the page of a run, with a font for its pictures; strace for a disk that is slow; python3 for
-# readers of WARC files; shells and readers that check completions and the manual page.
-packages=(squid tinyproxy microsocks dante-server curl jq chromium fonts-dejavu-core strace
-  python3 python3-venv zsh fish groff mandoc)
+# Real proxies that the tests fetch through (dante asks libnss-wrapper for its logins) and a real
+# server; curl and jq for the pipelines of README; a browser for the page of a run, with a font for
+# its pictures; strace for a disk that is slow; python3 for a server, readers of WARC files and the
+# soak; shells and readers that check completions and the manual page.
+packages=(squid tinyproxy microsocks dante-server libnss-wrapper haproxy privoxy stunnel4 nginx-light
+  curl jq chromium fonts-dejavu-core strace python3 python3-venv zsh fish groff mandoc)
 
 missing=()
 for package in "${packages[@]}"; do

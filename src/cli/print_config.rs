@@ -118,7 +118,7 @@ fn masked(key: &str, value: &Value) -> Option<String> {
         return None;
     }
     match ListSource::from_str(text) {
-        Ok(source @ ListSource::Url(_)) if source.to_string() != text => {
+        Ok(source @ (ListSource::Url(_) | ListSource::File(_))) if source.to_string() != text => {
             Some(Value::String(source.to_string()).to_string())
         }
         _ => None,

@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, BufReader};
 
 use super::download;
 use super::format::ListFormat;
+use super::mask::masked;
 use crate::model::Secret;
 
 /// The bytes of a list, decompressed, its byte-order mark removed.
@@ -78,7 +79,7 @@ impl fmt::Display for ListSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ListSource::Stdin => f.write_str("standard input"),
-            ListSource::File(path) => path.display().fmt(f),
+            ListSource::File(path) => f.write_str(&shown(path)),
             ListSource::Url(url) => f.write_str(&download::shown(url)),
         }
     }
@@ -97,7 +98,7 @@ impl fmt::Debug for ListSource {
 pub(super) async fn open(source: &ListSource) -> anyhow::Result<Bytes> {
     let raw: Bytes = match source {
         ListSource::Stdin => Box::pin(tokio::io::stdin()),
-        ListSource::File(path) => Box::pin(open_file(path).await?),
+        ListSource::File(path) => Box::pin(open_file(path, source).await?),
         ListSource::Url(url) => download::open(url)
             .await
             .with_context(|| format!("cannot fetch {source}"))?,
@@ -124,10 +125,31 @@ fn is_wide(start: &[u8]) -> bool {
     start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") || start.contains(&0)
 }
 
-async fn open_file(path: &Path) -> anyhow::Result<File> {
+async fn open_file(path: &Path, source: &ListSource) -> anyhow::Result<File> {
+    let hint = match looks_like_an_exit(&path.to_string_lossy()) {
+        true => "\nhint: exits and URLs themselves go into a file, one a line",
+        false => "",
+    };
     File::open(path)
         .await
-        .with_context(|| format!("cannot open {}", path.display()))
+        .with_context(|| format!("cannot open {source}{hint}"))
+}
+
+/// A path as messages show it. Who gives an exit where its list is wanted has typed a login.
+fn shown(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    match looks_like_an_exit(&text) {
+        // `host:port:user:pass`, or the other way round.
+        true if !text.contains('@') => "***".to_owned(),
+        true => masked(&text),
+        false => text.into_owned(),
+    }
+}
+
+fn looks_like_an_exit(text: &str) -> bool {
+    let before_at = text.rsplit_once('@').map(|(login, _)| login);
+    let four_parts = !text.contains('/') && text.split(':').count() >= 4;
+    before_at.is_some_and(|login| login.contains(':')) || four_parts
 }
 
 /// The first four bytes (fewer only if there are no more) and a reader that gives them

@@ -2,6 +2,7 @@
 
 mod body;
 mod head;
+mod hostile;
 mod reach;
 mod reuse;
 mod secure;

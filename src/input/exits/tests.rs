@@ -289,4 +289,29 @@ proptest! {
             rows(format, soup.as_bytes());
         }
     }
+
+    #[test]
+    fn bytes_of_any_kind_make_no_two_exits_of_one_name_in_any_format(
+        noise in prop::collection::vec(any::<u8>(), 0..300),
+        soup in soup(),
+        quoted in any::<String>(),
+    ) {
+        let json = serde_json::json!({"exit": soup, "name": quoted, "sessions": 2}).to_string();
+        let mixed = [soup.as_bytes(), &noise, b"\n", json.as_bytes(), b"\n", &noise].concat();
+        for (format, header) in [
+            (ListFormat::Text, ""),
+            (ListFormat::Csv, "exit,name,cap,sessions\n"),
+            (ListFormat::Csv, "host,port,username,password\n"),
+            (ListFormat::Jsonl, ""),
+        ] {
+            let list = rows(format, &[header.as_bytes(), &mixed].concat());
+            let lines = mixed.split(|&byte| byte == b'\n').count() as u64;
+            // A session each, of at most two a line; a number in a column could ask for more.
+            prop_assert!(format == ListFormat::Csv || list.refused.len() as u64 <= lines);
+            let mut ids = ids(&list);
+            ids.sort_unstable();
+            ids.dedup();
+            prop_assert_eq!(ids.len(), list.exits.len());
+        }
+    }
 }

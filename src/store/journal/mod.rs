@@ -226,4 +226,6 @@ impl Journal {
 #[cfg(test)]
 mod claim_tests;
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;
