@@ -5,9 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 # Real proxies that the tests fetch through; curl and jq for the pipelines of README; a browser
-# for the page of a run, with a font for its pictures; strace for a disk that is slow; python3 for
-# readers of WARC files; shells and readers that check completions and the manual page.
-packages=(squid tinyproxy microsocks dante-server curl jq chromium fonts-dejavu-core strace
+# for the page of a run, with a font for its pictures; strace for calls that fail or take long;
+# faketime for a clock that is set; python3 for readers of WARC files; shells and readers that
+# check completions and the manual page.
+packages=(squid tinyproxy microsocks dante-server curl jq chromium fonts-dejavu-core strace faketime
   python3 python3-venv zsh fish groff mandoc)
 
 missing=()
