@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # exitfetch beside curl -Z, wget2, aria2c and an asyncio + aiohttp pool, on one loopback lab.
 #
-#   bench/peers.sh [LOAD…]          loads: small https large slots skew (default: small)
+#   bench/peers.sh [LOAD…]          loads: small https hosts large slots skew (default: small)
 #   ROUNDS=3 PEERS="exitfetch curl" bench/peers.sh small
 #
 # All peers fetch the same list through the same exits, in turn, round after round, so that a
@@ -31,23 +31,37 @@ program=$(realpath "$program")
 pool=$(realpath bench/pool.py)
 
 work=$(mktemp -d --tmpdir=/dev/shm)
-lab=
-cleanup() { [ -n "$lab" ] && kill "$lab" 2>/dev/null; rm -rf "$work"; }
+labs=()
+cleanup() { [ "${#labs[@]}" = 0 ] || kill "${labs[@]}" 2>/dev/null; rm -rf "$work"; }
 trap cleanup EXIT
 ulimit -n "$(ulimit -Hn)"
 
-start_lab() { # exits, then more words for `lab`
-  [ -n "$lab" ] && { kill "$lab"; wait "$lab" 2>/dev/null || true; }
-  "$program" lab --exits "$1" --capacity 0 "${@:2}" --write "$work" >"$work/lab.log" &
-  lab=$!
-  for _ in $(seq 100); do grep -q ^origin "$work/lab.log" && return; sleep 0.05; done
+stop_labs() {
+  [ "${#labs[@]}" = 0 ] || { kill "${labs[@]}"; wait "${labs[@]}" 2>/dev/null || true; }
+  labs=()
+}
+
+add_lab() { # directory, exits, then more words for `lab`
+  mkdir -p "$1"
+  "$program" lab --exits "$2" --capacity 0 "${@:3}" --write "$1" >"$1/lab.log" &
+  labs+=($!)
+  for _ in $(seq 100); do grep -q ^origin "$1/lab.log" && return; sleep 0.05; done
   echo "peers.sh: the lab did not start" >&2; exit 1
 }
 
+start_lab() { stop_labs; add_lab "$work" "$@"; }
+
+# Half the exits add ten times as much to each request as the others.
+start_skewed_labs() { # exits of each kind
+  start_lab "$1" --delay 50ms
+  add_lab "$work/slow" "$1" --delay 500ms
+  cat "$work/slow/exits.txt" >>"$work/exits.txt"
+}
+
 # One list per load: urls.txt, and for the peers that want it a proxy for each URL in turn.
-prepare() { # count, URL prefix
+prepare() { # count, URL prefix; a % in it becomes the number of the job
   grep -v '^#' "$work/exits.txt" | awk '{print $1}' >"$work/proxies"
-  awk -v n="$1" -v prefix="$2" 'BEGIN { for (i = 1; i <= n; i++) print prefix i }' >"$work/urls.txt"
+  awk -v n="$1" -v prefix="$2" 'BEGIN { for (i = 1; i <= n; i++) { url = prefix i; sub(/%/, i, url); print url } }' >"$work/urls.txt"
   # Without `next` the last proxy of the file would hold for all URLs.
   awk -v out="$work/out" -v ca="$work/lab-ca.pem" 'NR == FNR { proxy[NR - 1] = $1; n = NR; next }
     FNR > 1 { print "next" }
@@ -71,6 +85,9 @@ run_peer() { # peer, per exit, slots, then more words for exitfetch
   aria2) mkdir "$work/out" && aria2c --quiet -j "$3" -x 1 -s 1 --file-allocation=none --ca-certificate="$work/lab-ca.pem" \
     -d "$work/out" -i "$work/aria2.list" ;;
   asyncio) mkdir "$work/out" && /usr/bin/python3 "$pool" "$work/proxies" "$work/urls.txt" "$work/out" "$2" "$work/lab-ca.pem" ;;
+  # All tasks started at once.
+  asyncio-all) mkdir "$work/out" && /usr/bin/python3 "$pool" "$work/proxies" "$work/urls.txt" "$work/out" "$2" "$work/lab-ca.pem" \
+    "$(wc -l <"$work/urls.txt")" ;;
   esac
 }
 export -f run_peer; export program pool work
@@ -109,9 +126,12 @@ for load in "${loads[@]}"; do
   case $load in
   small) start_lab 60; prepare 20000 http://bench.test/bytes/1024/; measure "1 KiB x 20,000 over 60 exits x 3" 20000 3 180 ;;
   https) start_lab 60; prepare 20000 https://bench.test/bytes/1024/; measure "1 KiB x 20,000 over https, 60 exits x 3" 20000 3 180 ;;
+  hosts) start_lab 60
+    prepare 8000 http://bench.test/bytes/1024/; measure "8,000 of one host over 60 exits x 3" 8000 3 180
+    prepare 8000 http://o%.test/bytes/1024/; measure "8,000 of 8,000 hosts over 60 exits x 3" 8000 3 180 ;;
   large) start_lab 4; prepare 20 http://bench.test/bytes/67108864/; measure "64 MiB x 20 over 4 exits x 3" 20 3 12 ;;
   slots) start_lab 600; prepare 12600 http://bench.test/delay/500/; measure "12,600 x 500 ms over 600 exits x 3" 12600 3 1800 ;;
-  skew) start_lab 20; prepare 3300 http://bench.test/delay/50/; measure "3,300 over 20 exits x 3" 3300 3 60 ;;
+  skew) start_skewed_labs 10; prepare 3300 http://bench.test/bytes/1024/; measure "3,300 over 20 exits x 3, half at 50 ms, half at 500 ms" 3300 3 60 ;;
   *) echo "peers.sh: no load is called $load" >&2; exit 2 ;;
   esac
 done

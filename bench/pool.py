@@ -1,5 +1,5 @@
 """The usual asyncio pool, as a fair peer: one semaphore per exit, pick among the least-loaded
-half, then wait at it. Words: PROXIES URLS OUT PER_EXIT CA."""
+half, then wait at it. Words: PROXIES URLS OUT PER_EXIT CA [WORKERS]; else as many workers as slots."""
 import asyncio, random, ssl, sys
 import aiohttp
 
@@ -22,7 +22,7 @@ class Exit:
             self.waiting -= 1
 
 
-async def main(proxies, urls, out, slots, ca):
+async def main(proxies, urls, out, slots, ca, workers=0):
     context = ssl.create_default_context(cafile=ca)
     exits = [Exit(line.strip(), int(slots), context) for line in open(proxies)]
     jobs = enumerate(line.strip() for line in open(urls))
@@ -32,7 +32,7 @@ async def main(proxies, urls, out, slots, ca):
             half = sorted(exits, key=lambda exit: exit.waiting)[: max(1, len(exits) // 2)]
             await random.choice(half).fetch(url, f"{out}/{n}")
 
-    await asyncio.gather(*(worker() for _ in range(len(exits) * int(slots))))
+    await asyncio.gather(*(worker() for _ in range(int(workers) or len(exits) * int(slots))))
     for exit in exits:
         await exit.session.close()
 

@@ -85,12 +85,18 @@ impl Engine {
         }
     }
 
-    /// The list has been read to its end: what is left is known, and the least time that it takes.
-    pub(super) fn list_ended(&mut self) {
-        self.list_read = true;
-        let left = self.scheduler.waiting_for_budget() + self.scheduler.waiting_for_exit();
-        let floor = self.scheduler.floor();
+    /// Once the list has been read to its end and the first attempts say how long one takes: what
+    /// is left, and the least time that it needs.
+    pub(super) fn tell_floor(&mut self) {
+        if !self.list_read || self.floor_told {
+            return;
+        }
+        let Some(floor) = self.scheduler.floor() else {
+            return;
+        };
+        self.floor_told = true;
         if floor.seconds() >= TOLD_S {
+            let left = self.scheduler.waiting_for_budget() + self.scheduler.waiting_for_exit();
             tracing::info!("{} is read, {left} jobs wait: {floor}", self.list);
         }
     }

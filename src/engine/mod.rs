@@ -130,6 +130,8 @@ struct Engine {
     list: String,
     /// The list has been read to its end.
     list_read: bool,
+    /// The least time that the rest of the list takes was said.
+    floor_told: bool,
     /// Entries of the list so far.
     entries: u64,
     store: Store,
@@ -189,6 +191,7 @@ impl Engine {
             urls: plan.urls,
             list: plan.list,
             list_read: false,
+            floor_told: false,
             entries: 0,
             store: plan.store,
             stored: plan.stored,
@@ -228,7 +231,7 @@ impl Engine {
                 batch = self.urls.next(), if reads => match batch {
                     Some(Ok(batch)) => self.take_in(batch),
                     Some(Err(error)) => self.list_failed(error),
-                    None => self.list_ended(),
+                    None => self.list_read = true,
                 },
                 () = &mut timer => self.tick(),
             }
@@ -389,6 +392,7 @@ impl Engine {
         }
         self.next_tick = now + TICK;
         self.conns.expire(now);
+        self.tell_floor();
         self.look(now);
         self.show(now);
     }

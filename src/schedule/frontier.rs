@@ -13,6 +13,8 @@
 
 use std::collections::HashMap;
 
+use foldhash::quality::RandomState;
+
 use crate::model::{Origin, Time};
 
 use super::alarms::Alarms;
@@ -55,7 +57,7 @@ pub(super) enum Place {
 pub(super) struct Frontier {
     sites: Vec<Site>,
     spare: Vec<SiteIx>,
-    by_origin: HashMap<Origin, SiteIx>,
+    by_origin: HashMap<Origin, SiteIx, RandomState>,
     links: Links,
     ready: Ladder,
     misfits: List,

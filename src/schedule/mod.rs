@@ -162,9 +162,10 @@ impl Scheduler {
 
     /// The least time that what waits now will take. Origins asleep are left out: they have few
     /// jobs each. It looks at every origin.
-    pub fn floor(&self) -> Floor {
-        let (slots, attempt) = (self.intake.slots(), self.intake.attempt());
-        Floor::new(self.frontier.waiting_at(), &self.rules, slots, attempt)
+    pub fn floor(&self) -> Option<Floor> {
+        let (slots, attempt) = (self.intake.slots(), self.intake.attempt()?);
+        let jobs = self.frontier.waiting_at();
+        Some(Floor::new(jobs, &self.rules, slots, attempt))
     }
 
     /// Nothing waits and nothing is in flight.

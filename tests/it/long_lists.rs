@@ -125,7 +125,7 @@ fn an_id_that_waits_on_disk_belongs_to_its_line() {
 #[test]
 fn a_disk_without_room_for_what_waits_loses_nothing() {
     let world = World::new(LabConfig::alike(2, &ExitConfig::http()));
-    let body = "x".repeat(2000);
+    let body = "x".repeat(40_000);
     let mut list = String::new();
     for n in 0..600 {
         let url = format!("http://o.test/ok/10/{n}?wait=300");

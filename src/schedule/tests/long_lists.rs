@@ -32,13 +32,13 @@ fn sorted(counts: &[u64]) -> Vec<(u64, String)> {
 #[test]
 fn of_a_crowded_origin_a_minute_of_work_is_in_memory_and_the_rest_on_disk() {
     let mut world = World::new(limited(0.5), &[10], |_, _, _| (secs(0.1), answer(200)));
+    // Half of it is full with 20 jobs, all of it with 40.
+    let size = Work::new(job(0, "http://o0.test/"), Time::ZERO).size();
+    world.scheduler.intake.crowded_at(40 * size);
     world.list = sorted(&[1000, 1]).into();
     world.step();
     assert!(world.list.is_empty());
-    assert_eq!(
-        world.scheduler.frontier.bytes() / 400,
-        29 * Work::new(job(0, "http://o0.test/"), Time::ZERO).size() / 400
-    );
+    assert_eq!(world.scheduler.frontier.bytes() / size, 29);
     assert_eq!(world.on_disk(), 970);
     assert_eq!(world.scheduler.waiting_for_budget(), 999);
     world.run(Time::NEVER);
@@ -118,6 +118,7 @@ fn with_no_exit_left_what_sleeps_on_disk_is_given_up() {
 #[test]
 fn a_giant_at_the_head_of_the_list_starves_no_exit() {
     let mut world = World::new(limited(10.0), &[3; 100], |_, _, _| (secs(1.0), answer(200)));
+    world.scheduler.intake.crowded_at(1 << 20);
     let mut counts = vec![20_000];
     counts.extend([1; 3000]);
     world.list = sorted(&counts).into();

@@ -37,7 +37,7 @@ pub use resume::{Decision, FailedBefore, Twin};
 const BUFFER: usize = 256 << 10;
 /// Disk space kept behind the file's end: where bodies have filled the disk, the records of
 /// those that were stored still fit.
-const RESERVE: u64 = 64 << 10;
+const RESERVE: u64 = 128 << 10;
 
 /// The journal of one output directory.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Journal {
     buffer: Vec<u8>,
     /// What is known of ids, and refusals of earlier runs by id and line.
     index: Index,
-    under_way: HashMap<u64, resume::UnderWay>,
+    under_way: HashMap<u64, resume::UnderWay, foldhash::fast::RandomState>,
     failed_before: FailedBefore,
     doubt: Doubt,
     loaded: Loaded,
@@ -88,7 +88,7 @@ impl Journal {
             reserved: 0,
             buffer: Vec::new(),
             index,
-            under_way: HashMap::new(),
+            under_way: HashMap::default(),
             failed_before,
             doubt: Doubt::of(dir),
             loaded,
