@@ -253,25 +253,44 @@ fn assert_last_records_hold(world: &World, lines: usize) {
     }
 }
 
+/// Whether a program has a long file without a name open, as jobs wait in one.
+fn waits_on_disk(child: &Child) -> bool {
+    let open = std::fs::read_dir(format!("/proc/{}/fd", child.id()));
+    open.into_iter().flatten().flatten().any(|entry| {
+        let unnamed = |link: PathBuf| link.to_string_lossy().contains("/.tmp/");
+        std::fs::read_link(entry.path()).is_ok_and(unnamed)
+            && std::fs::metadata(entry.path()).is_ok_and(|meta| meta.len() >= 64 << 10)
+    })
+}
+
 /// E05, where most of the list waits on disk.
 #[test]
 #[ignore = "takes a minute: bench/crash.sh"]
 fn a_list_that_waits_on_disk_survives_twenty_kills() {
     let world = World::new(LabConfig::alike(3, &ExitConfig::http()));
-    let giant = (0..20_000).map(|n| format!("http://giant.test/ok/10/{n}"));
+    // Long URLs, so that few of them are too many for memory.
+    let path = "path/".repeat(80);
+    let giant = (0..20_000).map(|n| format!("http://giant.test/ok/10/{path}{n}"));
     let others = (0..100).map(|n| format!("https://o{n}.test/ok/10"));
     world.urls(giant.chain(others));
     let mut rng = StdRng::seed_from_u64(first_seed());
+    let mut waited_on_disk = 0;
     for moment in 0..KILLS {
         let before = world.lab.origin_stats().requests;
         let mut child = world.start(&["--rate", "200", "--cacert", "lab-ca.pem"]);
         if moment % 4 != 0 {
             world.until_asked(before + 1);
         }
-        std::thread::sleep(Duration::from_millis(rng.random_range(0..500)));
+        std::thread::sleep(Duration::from_millis(rng.random_range(0..2000)));
+        waited_on_disk += u64::from(waits_on_disk(&child));
         kill(&mut child);
         assert_eq!(tree(&world.out(), ".tmp").len(), 0, "kill {moment}");
     }
+    println!("{waited_on_disk} of {KILLS} while jobs waited on disk");
+    assert!(
+        waited_on_disk > 0,
+        "none of the kills came while jobs waited on disk"
+    );
     let run = world.run(&ARGS).expect(0);
     let lines: HashSet<u64> = run.records.iter().map(|record| record.line).collect();
     assert_eq!((run.records.len(), lines.len()), (20_100, 20_100));

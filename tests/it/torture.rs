@@ -10,6 +10,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail, ensure};
 use exitfetch::lab::{ExitConfig, LabConfig};
@@ -403,32 +404,62 @@ fn sample(all: Vec<Failure>) -> Vec<Failure> {
     chosen
 }
 
+fn world() -> World {
+    let world = World::new(LabConfig::with([ExitConfig::http(), ExitConfig::socks5()]));
+    world.urls(JOBS);
+    world
+}
+
+/// Failures that are tried side by side: most of a run's time is waiting.
+const LANES: usize = 4;
+
+/// What came of trying them.
+#[derive(Default)]
+struct Outcomes {
+    happened: usize,
+    wrong: Vec<String>,
+}
+
+/// Tries what the others have left, in a world of its own.
+fn try_next_ones(tried: &[Failure], next: &AtomicUsize) -> Outcomes {
+    let world = world();
+    let clean: Vec<Clean> = LAYOUTS.iter().map(|layout| world.clean(layout)).collect();
+    let mut outcomes = Outcomes::default();
+    while let Some(failure) = tried.get(next.fetch_add(1, Ordering::Relaxed)) {
+        let layout = LAYOUTS.iter().position(|layout| *layout == failure.layout);
+        match failure.happen(&world, &clean[layout.unwrap()]) {
+            Ok(came) => outcomes.happened += usize::from(came),
+            Err(error) => {
+                println!("{error:#}\n");
+                outcomes.wrong.push(failure.to_string());
+            }
+        }
+    }
+    outcomes
+}
+
 /// E04 and E05, for every call that this machine may refuse.
 #[test]
 fn whichever_call_fails_the_run_gets_over_it_or_says_so() {
     if !can_trace() {
         return;
     }
-    let world = World::new(LabConfig::with([ExitConfig::http(), ExitConfig::socks5()]));
-    world.urls(JOBS);
-    let clean: Vec<Clean> = LAYOUTS.iter().map(|layout| world.clean(layout)).collect();
+    let planned = world();
     let all: Vec<Failure> = LAYOUTS
         .iter()
-        .flat_map(|layout| world.failures(layout))
+        .flat_map(|layout| planned.failures(layout))
         .collect();
     let possible = all.len();
-    let (mut happened, mut wrong) = (0, Vec::new());
     let tried = sample(all);
-    for failure in &tried {
-        let layout = LAYOUTS.iter().position(|layout| *layout == failure.layout);
-        match failure.happen(&world, &clean[layout.unwrap()]) {
-            Ok(came) => happened += usize::from(came),
-            Err(error) => {
-                println!("{error:#}\n");
-                wrong.push(failure.to_string());
-            }
-        }
-    }
+    let next = AtomicUsize::new(0);
+    let outcomes: Vec<Outcomes> = std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES)
+            .map(|_| scope.spawn(|| try_next_ones(&tried, &next)))
+            .collect();
+        lanes.into_iter().map(|lane| lane.join().unwrap()).collect()
+    });
+    let happened: usize = outcomes.iter().map(|lane| lane.happened).sum();
+    let wrong: Vec<String> = outcomes.into_iter().flat_map(|lane| lane.wrong).collect();
     println!(
         "{possible} failures are possible, {} were tried, {happened} happened",
         tried.len()
