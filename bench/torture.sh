@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every file and socket call of a small run fails once: does the run get over it, or say so?
 #
-#   bench/torture.sh                        all of them (some 2,000 runs, ten minutes or more)
+#   bench/torture.sh                        all of them (some 2,500 runs, ten minutes or more)
 #   SAMPLE=300 SEED=7 bench/torture.sh      some of them
 #
 # The test suite does the same with a small sample; `tests/it/torture.rs` says what must hold.

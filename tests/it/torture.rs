@@ -112,8 +112,8 @@ impl fmt::Display for Failure {
 
 /// What nobody disturbed.
 struct Clean {
-    /// By line: file, bytes and digest.
-    results: BTreeMap<u64, (Option<String>, Option<u64>, Option<String>)>,
+    /// By line.
+    records: BTreeMap<u64, Record>,
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
@@ -149,9 +149,8 @@ impl World {
         let _ = std::fs::remove_dir_all(self.out());
         self.lab.reset();
         let run = self.run(&args(layout)).expect(0);
-        let result = |r: &Record| (r.file.clone(), r.bytes, r.sha256.clone());
         Clean {
-            results: run.records.iter().map(|r| (r.line, result(r))).collect(),
+            records: run.records.into_iter().map(|r| (r.line, r)).collect(),
             files: self.stored(),
         }
     }
@@ -347,20 +346,21 @@ fn check_left(world: &World, clean: &Clean, status: Option<i32>) -> Result<()> {
 }
 
 fn check_record(world: &World, clean: &Clean, record: &Record) -> Result<()> {
-    let (file, bytes, sha256) = &clean.results[&record.line];
+    let whole = &clean.records[&record.line];
     ensure!(
-        (record.bytes, &record.sha256) == (*bytes, sha256),
+        (record.bytes, &record.sha256) == (whole.bytes, &whole.sha256),
         "not what was sent"
     );
     ensure!(
-        record.offset.is_some() || &record.file == file,
-        "another file than {file:?}"
+        record.offset.is_some() || record.file == whole.file,
+        "another file than {:?}",
+        whole.file
     );
     let mut body = Vec::new();
     open_body(&world.out(), record)?.read_to_end(&mut body)?;
     let digest = hex(&Sha256::digest(&body));
     ensure!(
-        Some(&digest) == sha256.as_ref(),
+        Some(&digest) == whole.sha256.as_ref(),
         "the stored body is another one"
     );
     Ok(())
