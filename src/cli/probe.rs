@@ -150,7 +150,8 @@ impl Course {
             ListSource::File(list) => {
                 let path = ProbeFile::beside(list);
                 let old = ProbeFile::read(&path);
-                let old = old.context("mend this file or remove it; nothing was sent");
+                let old =
+                    old.map_err(|error| anyhow!("{error:#}\nhint: mend this file or remove it"));
                 Some((path, old.map_err(Stopped::usage)?.unwrap_or_default()))
             }
             ListSource::Stdin | ListSource::Url(_) => None,
@@ -397,7 +398,7 @@ fn knee_of(found: &Found) -> (Option<u32>, Option<String>) {
 fn targets(args: &ProbeArgs, config: &Config) -> anyhow::Result<Vec<(Target, String)>> {
     if args.target.is_empty() {
         bail!(
-            "--target is missing: a probe asks for one page some hundred times, so it must be one that you may load like that, such as a ping page of your own. To rehearse without any site: `exitfetch lab`"
+            "--target is missing\nhint: name a page that you may load some hundred times, such as a ping page of your own; `exitfetch lab` rehearses it without any site"
         );
     }
     let usual = match (args.rate, args.own_target) {
@@ -446,7 +447,7 @@ fn shares_connections(targets: &[(Target, String)], connection: &ConnectionArgs)
 
 async fn read_exits(args: &ProbeArgs) -> Result<(ListSource, Vec<Exit>), Stopped> {
     let given = args.exits.as_deref().filter(|text| !text.is_empty());
-    let text = given.context("--exits is missing: name a file, an address or -");
+    let text = given.context("--exits is missing\nhint: name a file, an address or -");
     let text = text.map_err(Stopped::usage)?;
     let source: ListSource = text.parse().unwrap_or_else(|never| match never {});
     let name = source.to_string();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::anyhow;
 
 use super::{Code, Stopped, stdout};
 use crate::report::{Gathered, page, write_whole};
@@ -40,7 +40,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<Code, Stopped> {
     let beside = || args.dir.join("report.html");
     let path = args.out.clone().unwrap_or_else(beside);
     write_whole(&path, text.as_bytes())
-        .context("name another place with --out")
+        .map_err(|error| anyhow!("{error:#}\nhint: name another place with --out"))
         .map_err(Stopped::local)?;
     stdout::print(&format!("{}\n", path.display())).map_err(Stopped::local)?;
     Ok(Code::Ok)

@@ -7,7 +7,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
@@ -70,6 +70,12 @@ enum Form {
 
 /// Prints the list.
 pub(super) fn urls(args: &UrlsArgs) -> Result<Code, Stopped> {
+    if !args.dir.join("results.jsonl").exists() {
+        return Err(Stopped::usage(anyhow!(
+            "{} is no output directory of a run: it has no results.jsonl",
+            args.dir.display()
+        )));
+    }
     let mut left_out = LeftOut::default();
     let mut out = BufWriter::new(io::stdout().lock());
     let listed = store::latest(&args.dir, |record| {

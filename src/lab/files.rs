@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::Parts;
 
 const SAMPLE: usize = 60;
 const SITES: usize = 12;
+
+/// How both lists begin.
+const MARK: &str = "# A loopback lab";
 
 /// `count` URLs of about a second each, over a dozen sites that exist behind the exits only.
 pub fn sample_urls(count: usize) -> Vec<String> {
@@ -33,6 +36,17 @@ pub(super) fn urls_txt() -> String {
     text
 }
 
+/// A list that somebody wrote, logins and all, is not replaced; that of an earlier lab is.
+fn spare_lists_of_others(path: &Path) -> anyhow::Result<()> {
+    match std::fs::read(path) {
+        Ok(text) if !text.is_empty() && !text.starts_with(MARK.as_bytes()) => bail!(
+            "{} is there already, and no lab wrote it\nhint: name another directory with --write",
+            path.display()
+        ),
+        _ => Ok(()),
+    }
+}
+
 impl Parts {
     /// What `exits.txt` holds.
     pub(super) fn exits_txt(&self) -> String {
@@ -51,6 +65,9 @@ impl Parts {
     pub(super) fn write(&self, dir: &Path) -> anyhow::Result<()> {
         std::fs::create_dir_all(dir)
             .with_context(|| format!("make the directory {}", dir.display()))?;
+        for name in ["exits.txt", "urls.txt"] {
+            spare_lists_of_others(&dir.join(name))?;
+        }
         for (name, text) in [
             ("exits.txt", self.exits_txt()),
             ("urls.txt", urls_txt()),
@@ -79,5 +96,17 @@ mod tests {
         assert!(waits.iter().all(|wait| (600..=1400).contains(wait)));
         let mean = waits.iter().sum::<u32>() / 60;
         assert!((950..=1050).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn lists_of_a_lab_are_replaced_and_those_of_people_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("urls.txt");
+        spare_lists_of_others(&list).unwrap();
+        std::fs::write(&list, urls_txt()).unwrap();
+        spare_lists_of_others(&list).unwrap();
+        std::fs::write(&list, "https://example.com/\n").unwrap();
+        let error = spare_lists_of_others(&list).unwrap_err().to_string();
+        assert!(error.contains("\nhint: "), "{error}");
     }
 }

@@ -13,8 +13,6 @@
 
 use std::collections::HashMap;
 
-use foldhash::quality::RandomState;
-
 use crate::model::{Origin, Time};
 
 use super::alarms::Alarms;
@@ -57,7 +55,7 @@ pub(super) enum Place {
 pub(super) struct Frontier {
     sites: Vec<Site>,
     spare: Vec<SiteIx>,
-    by_origin: HashMap<Origin, SiteIx, RandomState>,
+    by_origin: HashMap<Origin, SiteIx>,
     links: Links,
     ready: Ladder,
     misfits: List,

@@ -101,9 +101,9 @@ fn what_a_record_does_not_hold_is_left_out_and_told() {
 fn a_directory_without_a_run_and_an_unknown_kind_are_told() {
     let world = World::new(LabConfig::with([ExitConfig::http()]));
     let (status, _, said) = urls(&world, &[]);
-    assert_eq!((status, said.lines().count()), (Some(1), 1));
+    assert_eq!((status, said.lines().count()), (Some(2), 1));
     assert!(
-        said.contains("exitfetch-out/results.jsonl: name the --out of a run"),
+        said.contains("exitfetch-out is no output directory of a run"),
         "{said}"
     );
     let (status, _, said) = urls(&world, &["--kind", "timeot"]);

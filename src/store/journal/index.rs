@@ -9,7 +9,7 @@
 //!
 //! The ids are spread over 256 tables, each of which grows by itself and by a twentieth. So
 //! ten million ids take some 14 bytes of table each at any time: no table doubles, and what is
-//! copied at once is one of them. How an entry becomes 13 bytes is `slot`'s matter; the few
+//! moved at once is one of them. The first ids take a block of 4 KiB in each, 1 MiB. How an entry becomes 13 bytes is `slot`'s matter; the few
 //! that need more are kept whole beside the tables (`wide`).
 
 use std::collections::HashMap;

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 /// A longer line is no record; memory stays bounded whatever the file is.
 const LINE_MAX: usize = 32 << 20;
 /// Bytes read at once.
-const BLOCK: usize = 256 << 10;
+const BLOCK: usize = 64 << 10;
 
 /// Reads them one after the other.
 #[derive(Debug)]

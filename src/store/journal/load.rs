@@ -25,7 +25,7 @@ use super::resume::refusal_key;
 use crate::model::Outcome;
 
 /// Bytes of a stretch. Larger: more memory; smaller: more reads that go past the end.
-const STRETCH: u64 = 4 << 20;
+const STRETCH: u64 = 1 << 20;
 /// More threads find more than one can take in.
 const MAX_THREADS: usize = 4;
 

@@ -6,6 +6,13 @@
 //! pass from front to back that needs no other hash than the one in the slot. Sorted runs
 //! also end a search that fails as early as one that finds; so a table may be 19/20 full, where
 //! a search meets some ten slots. What a slot holds besides its hash is `index`'s matter.
+//!
+//! The slots are in blocks of one size. A table that grows gets another block and moves its
+//! slots within those it has: no block is ever freed or copied to a larger one, so there is
+//! nothing that the allocator could keep of it.
+
+use std::collections::VecDeque;
+use std::mem;
 
 /// Hash (4 bytes, little-endian), then what the index keeps. Byte 4 is 0 in an empty slot.
 pub(super) type Slot = [u8; 13];
@@ -13,35 +20,29 @@ pub(super) type Slot = [u8; 13];
 /// A slot that is free.
 const EMPTY: Slot = [0; 13];
 /// Homes are at most this share full, less one part; growth is by one part, too. Larger:
-/// less memory, longer runs, more copies.
+/// less memory, longer runs, more moves.
 const PARTS: usize = 20;
-/// Slots behind the last home, for the end of the last run.
-const TAIL: usize = 32;
+/// Slots of a block: as many as 4 KiB hold. Half a block of each table is free in the mean.
+const BLOCK: usize = 4096 / size_of::<Slot>();
 
 /// A table of slots.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    slots: Vec<Slot>,
+    /// One row of slots, longer than `homes` where the last run needs it.
+    blocks: Vec<Box<[Slot; BLOCK]>>,
     /// The first so many slots are homes.
     homes: usize,
     used: usize,
 }
 
 impl Table {
-    fn with_homes(homes: usize) -> Table {
-        Table {
-            slots: vec![EMPTY; homes + TAIL],
-            homes,
-            used: 0,
-        }
-    }
-
     /// The slots of `hash`, and where they are until the next [`Table::insert`].
     pub fn of(&self, hash: u32) -> impl Iterator<Item = (usize, &Slot)> {
         let home = self.home(hash);
-        let from_home = self.slots.get(home..).unwrap_or_default();
+        let blocks = self.blocks.get(home / BLOCK..).unwrap_or_default();
+        let from_home = blocks.iter().flat_map(|block| block.iter());
         from_home
-            .iter()
+            .skip(home % BLOCK)
             .enumerate()
             .take_while(|(_, slot)| !is_empty(slot))
             .skip_while(move |(_, slot)| hash_of(slot) < hash)
@@ -51,8 +52,9 @@ impl Table {
 
     /// Puts `slot`, which has the same hash, in the place of the one at `at`.
     pub fn replace(&mut self, at: usize, slot: Slot) {
-        debug_assert_eq!(hash_of(&self.slots[at]), hash_of(&slot));
-        self.slots[at] = slot;
+        let old = &mut self.blocks[at / BLOCK][at % BLOCK];
+        debug_assert_eq!(hash_of(old), hash_of(&slot));
+        *old = slot;
     }
 
     /// Adds `slot`, whatever there is of its hash already.
@@ -60,52 +62,88 @@ impl Table {
         if self.used >= self.homes - self.homes / PARTS {
             self.grow();
         }
-        let hash = hash_of(&slot);
-        let mut at = self.home(hash);
-        while !is_empty(&self.slots[at]) && hash_of(&self.slots[at]) <= hash {
-            at += 1;
-            self.reach(at);
-        }
-        let mut free = at;
-        while !is_empty(&self.slots[free]) {
-            free += 1;
-            self.reach(free);
-        }
-        self.slots.copy_within(at..free, at + 1);
-        self.slots[at] = slot;
         self.used += 1;
+        let home = self.home(hash_of(&slot));
+        let mut from = home % BLOCK;
+        // What a block has no room for belongs at the start of the next.
+        let mut moving = slot;
+        for block in &mut self.blocks[home / BLOCK..] {
+            let hash = hash_of(&moving);
+            let before = |here: &&Slot| !is_empty(here) && hash_of(here) <= hash;
+            let at = from + block[from..].iter().take_while(before).count();
+            let taken = block[at..].iter().take_while(|here| !is_empty(here));
+            let end = at + taken.count();
+            if end < BLOCK {
+                block.copy_within(at..end, at + 1);
+                block[at] = moving;
+                return;
+            }
+            if at < BLOCK {
+                let last = block[BLOCK - 1];
+                block.copy_within(at..BLOCK - 1, at + 1);
+                block[at] = mem::replace(&mut moving, last);
+            }
+            from = 0;
+        }
+        self.add_block()[0] = moving;
     }
 
     fn home(&self, hash: u32) -> usize {
-        ((u64::from(hash) * self.homes as u64) >> 32) as usize
+        home(hash, self.homes)
     }
 
-    /// Makes sure that there is a slot at `at`, next to the last or before.
-    fn reach(&mut self, at: usize) {
-        if at == self.slots.len() {
-            self.slots.reserve_exact(TAIL);
-            self.slots.resize(at + TAIL, EMPTY);
-        }
+    fn add_block(&mut self) -> &mut [Slot; BLOCK] {
+        self.blocks.push(Box::new([EMPTY; BLOCK]));
+        let last = self.blocks.len() - 1;
+        &mut self.blocks[last]
     }
 
+    /// Adds homes. A slot's new place, its home or behind the slot before it, is no nearer to
+    /// the front than it was, and further from it by no more than the homes added. So one
+    /// pass from the front will do, in which no more slots than these wait for their places.
     fn grow(&mut self) {
-        let mut grown = Table::with_homes(self.homes + self.homes / PARTS + 8);
-        let mut next = 0;
-        for slot in self.slots.iter().filter(|slot| !is_empty(slot)) {
-            let at = grown.home(hash_of(slot)).max(next);
-            grown.reach(at);
-            grown.slots[at] = *slot;
-            next = at + 1;
+        let more = self.homes / PARTS + 8;
+        self.homes += more;
+        let mut waiting = VecDeque::with_capacity(more + 1);
+        for block in 0.. {
+            if block == self.blocks.len() {
+                if waiting.is_empty() && block * BLOCK >= self.homes {
+                    break;
+                }
+                self.add_block();
+            }
+            self.spread(block, &mut waiting);
         }
-        grown.used = self.used;
-        *self = grown;
+    }
+
+    /// Takes the slots out of a block to wait behind those that do, and gives each place to
+    /// the first that waits, once its home is reached.
+    fn spread(&mut self, block: usize, waiting: &mut VecDeque<Slot>) {
+        let homes = self.homes;
+        for (place, here) in (block * BLOCK..).zip(self.blocks[block].iter_mut()) {
+            if !is_empty(here) {
+                waiting.push_back(mem::replace(here, EMPTY));
+            }
+            if let Some(slot) = waiting.front()
+                && home(hash_of(slot), homes) <= place
+            {
+                *here = *slot;
+                waiting.pop_front();
+            }
+        }
     }
 
     /// Memory that its slots take.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
-        size_of::<Table>() + self.slots.capacity() * size_of::<Slot>()
+        let block = size_of::<Box<Slot>>() + (BLOCK * size_of::<Slot>()).next_multiple_of(16);
+        size_of::<Table>() + self.blocks.len() * block
     }
+}
+
+/// Where among so many homes a slot of `hash` belongs.
+fn home(hash: u32, homes: usize) -> usize {
+    ((u64::from(hash) * homes as u64) >> 32) as usize
 }
 
 fn hash_of(slot: &Slot) -> u32 {
@@ -142,8 +180,9 @@ mod tests {
             table.insert(slot(hash(n), n as u8));
         }
         let hashes: Vec<u32> = table
-            .slots
+            .blocks
             .iter()
+            .flat_map(|block| block.iter())
             .filter(|slot| !is_empty(slot))
             .map(hash_of)
             .collect();
@@ -155,10 +194,10 @@ mod tests {
 
     proptest! {
         // Few hashes, the least and the greatest among them, so that runs are long and reach
-        // past the last home.
+        // past the last home, and past the ends of blocks.
         #[test]
         fn every_slot_is_found_by_its_hash_and_no_other(
-            steps in prop::collection::vec((0u32..12, any::<u8>(), any::<bool>()), 0..300),
+            steps in prop::collection::vec((0u32..12, any::<u8>(), any::<bool>()), 0..900),
         ) {
             let mut table = Table::default();
             let mut model = std::collections::HashMap::<u32, Vec<u8>>::new();
