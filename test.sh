@@ -6,10 +6,11 @@ cd "$(dirname "$0")"
 
 # Real proxies that the tests fetch through (dante asks libnss-wrapper for its logins) and a real
 # server; curl and jq for the pipelines of README; a browser for the page of a run, with a font for
-# its pictures; strace for a disk that is slow; python3 for a server, readers of WARC files and the
-# soak; shells and readers that check completions and the manual page.
+# its pictures; strace for calls that fail or take long; faketime for a clock that is set; python3
+# for a server, readers of WARC files and the soak; shells and readers that check completions and
+# the manual page.
 packages=(squid tinyproxy microsocks dante-server libnss-wrapper haproxy privoxy stunnel4 nginx-light
-  curl jq chromium fonts-dejavu-core strace python3 python3-venv zsh fish groff mandoc)
+  curl jq chromium fonts-dejavu-core strace faketime python3 python3-venv zsh fish groff mandoc)
 
 missing=()
 for package in "${packages[@]}"; do

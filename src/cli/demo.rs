@@ -23,10 +23,7 @@ const CAP: u32 = 3;
 const JOBS: usize = 60;
 
 pub(super) fn demo() -> Result<Code, Stopped> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Stopped::local)?;
+    let runtime = super::runtime::start()?;
     runtime.block_on(async {
         // From here to the end: what the main job catches would be deaf after it.
         let mut signals = Signals::catch(run::end_here).map_err(Stopped::local)?;

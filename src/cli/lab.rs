@@ -99,10 +99,7 @@ impl LabArgs {
 pub(super) fn lab(args: LabArgs) -> Result<Code, Stopped> {
     // Every exit has a port, every request a socket at each end.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Stopped::local)?;
+    let runtime = super::runtime::start()?;
     runtime.block_on(serve(args))
 }
 

@@ -22,6 +22,7 @@ mod probe;
 mod probed;
 mod report;
 mod run;
+mod runtime;
 mod settings;
 mod shell;
 mod simulate;
@@ -128,12 +129,15 @@ struct Stopped {
 }
 
 impl Stopped {
-    /// The command line, the settings or a list cannot be used.
+    /// The command line, the settings or a list cannot be used; or this machine failed over it,
+    /// which the same command may get over.
     fn usage(error: impl Into<anyhow::Error>) -> Stopped {
-        Stopped {
-            code: Code::Usage,
-            error: error.into(),
-        }
+        let error = error.into();
+        let code = match error.chain().any(is_of_machine) {
+            true => Code::Local,
+            false => Code::Usage,
+        };
+        Stopped { code, error }
     }
 
     /// This machine cannot do it.
@@ -143,6 +147,21 @@ impl Stopped {
             error: error.into(),
         }
     }
+}
+
+/// The system had no room for a file, or its disk failed; no file was named wrongly.
+fn is_of_machine(cause: &(dyn std::error::Error + 'static)) -> bool {
+    use rustix::io::Errno;
+    const MACHINE: [Errno; 5] = [
+        Errno::IO,
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOMEM,
+        Errno::NOSPC,
+    ];
+    let own = cause.downcast_ref::<std::io::Error>();
+    let code = own.and_then(std::io::Error::raw_os_error);
+    code.is_some_and(|code| MACHINE.iter().any(|errno| errno.raw_os_error() == code))
 }
 
 /// Parses the command line, runs the command, answers with its exit code.
@@ -230,6 +249,18 @@ fn execute(command: Command, words: &[OsString]) -> Result<Code, Stopped> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_the_machine_cannot_read_is_no_mistake_of_the_user() {
+        let code = |errno| {
+            let error = std::io::Error::from_raw_os_error(errno);
+            Stopped::usage(anyhow::Error::from(error).context("cannot open urls.txt")).code
+        };
+        assert_eq!(code(2), Code::Usage, "ENOENT");
+        assert_eq!(code(13), Code::Usage, "EACCES");
+        assert_eq!(code(5), Code::Local, "EIO");
+        assert_eq!(code(24), Code::Local, "EMFILE");
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -108,10 +108,7 @@ pub(super) struct ProbeArgs {
 
 pub(super) fn probe(args: ProbeArgs, config: Config) -> Result<Code, Stopped> {
     let clock = engine::start_clock();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Stopped::local)?;
+    let runtime = super::runtime::start()?;
     let code = runtime.block_on(async {
         let mut signals = Signals::catch(end_here).map_err(Stopped::local)?;
         let course = async {

@@ -59,10 +59,7 @@ pub(super) fn run(meant: Meant) -> Result<Code, Stopped> {
     let progress =
         Progress::new(progress_mode(&args), Screen::of_stderr()).map_err(Stopped::local)?;
     logging::start(&args, &progress);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Stopped::local)?;
+    let runtime = super::runtime::start()?;
     let job = Job {
         args,
         config,

@@ -18,15 +18,14 @@ mod refresh;
 mod signals;
 mod standing;
 mod stop;
+mod wake;
 mod winding_up;
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::task::{Id, JoinSet};
-use tokio::time::{Sleep, sleep_until};
 
 use crate::fetch::{Conns, Fetcher, Request, cut};
 use crate::input::Urls;
@@ -38,6 +37,7 @@ use cuts::Head;
 use flight::{Ground, Landed, Plane};
 use recording::Recording;
 use stop::Stop;
+use wake::Wake;
 
 pub use refresh::Stored;
 pub use signals::{Signals, StatusRequests};
@@ -214,14 +214,19 @@ impl Engine {
 
     /// The loop.
     async fn work(&mut self) {
-        let mut timer = Box::pin(sleep_until(self.clock.instant(self.started).into()));
+        let mut timer = match Wake::new() {
+            Ok(timer) => timer,
+            Err(error) => return self.no_timer(error),
+        };
         loop {
             let wake = self.start_what_can();
             self.flush();
             if self.is_over() {
                 break;
             }
-            self.set(&mut timer, wake);
+            if let Err(error) = self.set(&mut timer, wake) {
+                return self.no_timer(error);
+            }
             let reads = self.reads();
             tokio::select! {
                 ended = self.signals.next() => self.end_early(ended),
@@ -237,7 +242,7 @@ impl Engine {
                     Some(Err(error)) => self.list_failed(error),
                     None => self.list_read = true,
                 },
-                () = &mut timer => self.tick(),
+                () = timer.rung() => self.tick(),
             }
         }
     }
@@ -364,14 +369,16 @@ impl Engine {
         }
     }
 
-    fn set(&self, timer: &mut Pin<Box<Sleep>>, wake: Option<Time>) {
+    fn set(&self, timer: &mut Wake, wake: Option<Time>) -> std::io::Result<()> {
         let tick = self.next_tick;
         let wake = [wake, self.stop.deadline(), self.max_time_left(), Some(tick)];
         let wake = wake.into_iter().flatten().min().unwrap_or(tick);
-        let instant = self.clock.instant(wake).into();
-        if timer.deadline() != instant {
-            timer.as_mut().reset(instant);
-        }
+        timer.set(wake, || self.clock.now())
+    }
+
+    fn no_timer(&mut self, error: std::io::Error) {
+        let error = anyhow::Error::from(error).context("cannot set a timer");
+        self.stop.ask_once(Ended::Local(error), self.clock.now());
     }
 
     fn max_time_left(&self) -> Option<Time> {

@@ -129,7 +129,7 @@ impl Tls {
 
 fn add_file(roots: &mut RootCertStore, path: &Path) -> anyhow::Result<()> {
     let mut found = 0;
-    for certificate in CertificateDer::pem_file_iter(path)? {
+    for certificate in CertificateDer::pem_slice_iter(&std::fs::read(path)?) {
         roots.add(certificate?)?;
         found += 1;
     }

@@ -4,6 +4,8 @@
 //! Leaves to others: the budget of the new origin (`frontier` files the job there) and what
 //! the answer says about exit and origin.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use http::{Method, StatusCode, header::LOCATION};
 use url::Url;
 
@@ -26,11 +28,8 @@ fn next_request(work: &Work, head: &Head, max_redirects: u32) -> Result<Hop, Fai
         .hop
         .as_ref()
         .map_or_else(Vec::new, |hop| hop.passed.clone());
-    passed.push((work.method().clone(), work.target().clone()));
-    let circle = passed
-        .iter()
-        .any(|(asked, url)| *asked == method && *url == target);
-    if circle {
+    passed.push(mark(work.method(), work.target()));
+    if passed.contains(&mark(&method, &target)) {
         return Err(looping(format!("redirects lead back to {target}")));
     }
     if passed.len() > max_redirects as usize {
@@ -51,6 +50,13 @@ fn next_request(work: &Work, head: &Head, max_redirects: u32) -> Result<Hop, Fai
         method,
         passed,
     })
+}
+
+/// What a request is known by. The same for all runs; two that share it are not met by chance.
+fn mark(method: &Method, url: &Url) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (method, url).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The `Location`, made absolute, without fragment and login. The status stays in the record.

@@ -60,8 +60,9 @@ pub(super) struct Hop {
     pub(super) method: Method,
     pub(super) content: Content,
     pub(super) home: Home,
-    /// Requests made before this one, the first one first.
-    pub(super) passed: Vec<(Method, Url)>,
+    /// Requests made before this one, by the hash of method and URL: the URLs themselves would be
+    /// copied at each of what may be thousands of hops.
+    pub(super) passed: Vec<u64>,
 }
 
 /// Whether the job's body goes along.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use exitfetch::lab::{ExitConfig, LabConfig};
 use serde_json::Value;
 
+use crate::shells::can_trace;
 use crate::world::{Run, World};
 
 /// The sentence and the stage of a run that has ended; the table must end in that sentence.
@@ -87,11 +88,7 @@ fn a_group_that_is_full_is_named_and_not_its_exits() {
 /// Every final name takes 20 ms to be given, as on a disk that is slow or far away.
 #[test]
 fn a_slow_disk_is_named_although_every_job_seems_to_wait_for_something_else() {
-    let can = Command::new("strace")
-        .args(["-f", "-o", "/dev/null", "true"])
-        .output();
-    if !can.is_ok_and(|output| output.status.success()) {
-        eprintln!("left out: strace is not installed or may not trace");
+    if !can_trace() {
         return;
     }
     let world = World::new(LabConfig::alike(

@@ -1,11 +1,18 @@
 //! A disk that is full, read-only or no directory at all: the run's own fault, said at once.
 
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use exitfetch::lab::{ExitConfig, LabConfig};
-use exitfetch::model::Outcome;
+use exitfetch::model::job::hex;
+use exitfetch::model::{Outcome, Record};
+use exitfetch::store::open_body;
+use sha2::{Digest, Sha256};
 
-use crate::shells::{tree, whole_records};
+use crate::shells::{tree, until, whole_records};
 use crate::world::World;
 
 /// 20 bodies of 100,000 bytes, 2 exits.
@@ -152,4 +159,99 @@ fn a_journal_that_cannot_be_written_stops_the_run_with_whole_lines() {
     assert!(tree(&world.out(), ".tmp").is_empty());
     let run = world.run(&["--rate", "unlimited"]).expect(0);
     assert_eq!(run.records.len(), 300);
+}
+
+/// The layouts that a body may be stored in.
+const LAYOUTS: [&str; 3] = ["--summary=table", "--warc", "--warc-gz"];
+
+/// Fails unless each ok record's body is there, and each line has one at most.
+#[track_caller]
+fn assert_recorded_is_good(world: &World, records: &[Record]) {
+    let mut lines = std::collections::HashSet::new();
+    for record in records.iter().filter(|r| r.outcome == Outcome::Ok) {
+        assert!(lines.insert(record.line), "twice: {record:?}");
+        let mut body = Vec::new();
+        let mut stored = open_body(&world.out(), record).unwrap();
+        stored.read_to_end(&mut body).unwrap();
+        let digest = hex(&Sha256::digest(&body));
+        assert_eq!(Some(&digest), record.sha256.as_ref(), "{record:?}");
+    }
+}
+
+/// The same command again, with nothing in its way: everything is there then, and nothing
+/// temporary.
+#[track_caller]
+fn assert_completed_by(world: &World, layout: &str, lines: usize) {
+    let run = world.run(&["--rate", "unlimited", layout]).expect(0);
+    assert_eq!(run.count(Outcome::Ok), lines);
+    assert_recorded_is_good(world, &run.records);
+    assert!(!world.out().join(".tmp").exists());
+    let open = |path: &Path| path.extension().is_some_and(|end| end == "open");
+    assert!(!tree(&world.out(), "").keys().any(|path| open(path)));
+}
+
+/// E04: archives meet a full disk like files do; with room again the run goes on.
+#[test]
+fn whatever_the_layout_a_full_disk_loses_nothing_and_a_resume_completes_it() {
+    if !can_mount() {
+        return;
+    }
+    for layout in LAYOUTS {
+        let world = world();
+        let run = run_mounted(&world, "rw", &format!("--min-free 0 {layout}")).expect(1);
+        let errors = run.stderr.lines().filter(|line| line.starts_with("error:"));
+        assert_eq!(errors.count(), 1, "{layout}: {}", run.stderr);
+        assert!(run.stderr.contains("disk full"), "{layout}: {}", run.stderr);
+        let ok = run.count(Outcome::Ok);
+        assert!((1..20).contains(&ok), "{layout}: {ok}");
+        assert_eq!(run.records.len(), ok, "nothing is blamed on a job");
+        assert_recorded_is_good(&world, &run.records);
+        assert_completed_by(&world, layout, 20);
+    }
+}
+
+/// Takes the right to write from every directory below `out`, or gives it back.
+fn allow_writing(out: &Path, mode: u32) {
+    let mut left = vec![out.to_owned()];
+    while let Some(dir) = left.pop() {
+        let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
+        left.extend(entries.map(|e| e.path()).filter(|path| path.is_dir()));
+        std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
+
+/// E04: a directory that turns unwritable while the run is under way.
+#[test]
+fn a_directory_that_turns_unwritable_stops_the_run_and_a_resume_completes_it() {
+    // Permissions are no obstacle for root while it has these capabilities.
+    let script = "if [ \"$(id -u)\" = 0 ]; then
+           drop=-dac_override,-dac_read_search
+           exec setpriv --bounding-set=$drop --inh-caps=$drop $RUN --rate unlimited $LAYOUT
+         else
+           exec $RUN --rate unlimited $LAYOUT
+         fi";
+    for layout in LAYOUTS {
+        let world = world();
+        world.urls((0..40).map(|n| match n % 2 {
+            0 => format!("http://o.test/bytes/100000/{n}?wait=100"),
+            _ => format!("http://o.test/bytes/1000/{n}?wait=100"),
+        }));
+        let mut command = world.shell(script);
+        let child = command.env("LAYOUT", layout).spawn().unwrap();
+        until("some are recorded", || {
+            whole_records(&world.out()).len() >= 4
+        });
+        allow_writing(&world.out(), 0o555);
+        let run = world.wait(child);
+        allow_writing(&world.out(), 0o755);
+        let run = run.expect(1);
+        let errors = run.stderr.lines().filter(|line| line.starts_with("error:"));
+        assert_eq!(errors.count(), 1, "{layout}: {}", run.stderr);
+        assert!(run.stderr.contains("exitfetch-out"), "{}", run.stderr);
+        assert!(run.took < Duration::from_secs(60), "{:?}", run.took);
+        let ok = run.count(Outcome::Ok);
+        assert_eq!(run.records.len(), ok, "nothing is blamed on a job");
+        assert_recorded_is_good(&world, &run.records);
+        assert_completed_by(&world, layout, 40);
+    }
 }

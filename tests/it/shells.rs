@@ -121,3 +121,15 @@ pub fn found<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     });
     thing.unwrap()
 }
+
+/// Whether system calls can be traced here; says so if not.
+pub fn can_trace() -> bool {
+    let tried = Command::new("strace")
+        .args(["-f", "-o", "/dev/null", "true"])
+        .output();
+    let can = tried.is_ok_and(|output| output.status.success());
+    if !can {
+        eprintln!("left out: strace is not installed or may not trace");
+    }
+    can
+}

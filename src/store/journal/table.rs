@@ -28,7 +28,12 @@ const BLOCK: usize = 4096 / size_of::<Slot>();
 /// A table of slots.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// One row of slots, longer than `homes` where the last run needs it.
+    /// One row of slots, longer than `homes` where the last run needs it. Boxed one by one: what
+    /// grows by a block copies none.
+    #[expect(
+        clippy::vec_box,
+        reason = "a vector of blocks would be copied when it grows"
+    )]
     blocks: Vec<Box<[Slot; BLOCK]>>,
     /// The first so many slots are homes.
     homes: usize,

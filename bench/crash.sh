@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Two hundred kills (SIGKILL) at moments from a seed: runs with small and large bodies, redirects
+# and retries into files, WARC and gzipped WARC, refreshes, and a list that waits on disk. After
+# them everything must be as if nobody had killed anything; `tests/it/crash.rs` says in which way.
+#
+#   bench/crash.sh
+#   SEED=7 bench/crash.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+CRASH_SEED=${SEED:-100} cargo test --locked --quiet --test it crash:: -- --ignored --nocapture --test-threads 1
