@@ -30,8 +30,13 @@ impl Wake {
     pub(super) fn new() -> io::Result<Wake> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe; a `File` keeps its descriptor, which is what that is about"
+        )]
+        let timer = AsyncFd::new(timer.into())?;
         Ok(Wake {
-            timer: AsyncFd::register(timer.into())?,
+            timer,
             set_for: None,
         })
     }
