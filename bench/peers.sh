@@ -43,6 +43,7 @@ stop_labs() {
 
 add_lab() { # directory, exits, then more words for `lab`
   mkdir -p "$1"
+  rm -f "$1/exits.txt" "$1/urls.txt"
   "$program" lab --exits "$2" --capacity 0 "${@:3}" --write "$1" >"$1/lab.log" &
   labs+=($!)
   for _ in $(seq 100); do grep -q ^origin "$1/lab.log" && return; sleep 0.05; done
