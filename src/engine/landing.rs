@@ -17,6 +17,9 @@ use crate::report::Tried;
 use crate::schedule::{Verdict, Work};
 use crate::store::{Captured, Facts, Finished, StoreError};
 
+/// Refused entries that have a log line of their own.
+const REFUSALS_TOLD: u64 = 100;
+
 /// Nothing starts for this long after this machine had no descriptor or port to spare.
 const BREATHER: Duration = Duration::from_millis(100);
 
@@ -258,8 +261,19 @@ impl Engine {
         });
     }
 
+    /// One line each; a list that is wrong throughout does not bury everything else.
+    fn tell_refusal(&mut self, refusal: &Refusal) {
+        self.refusals += 1;
+        if self.refusals <= REFUSALS_TOLD {
+            tracing::warn!("{}:{}: {}", self.list, refusal.line, refusal.reason);
+        }
+        if self.refusals == REFUSALS_TOLD {
+            tracing::warn!("what else is refused is told in results.jsonl only");
+        }
+    }
+
     fn refuse(&mut self, refusal: Refusal) {
-        tracing::warn!("{}:{}: {}", self.list, refusal.line, refusal.reason);
+        self.tell_refusal(&refusal);
         let recorded = self.store.journal.is_refused_already(&refusal);
         let record = records::refused(refusal, self.at(self.clock.now()));
         if recorded {

@@ -138,6 +138,8 @@ struct Engine {
     floor_told: bool,
     /// Entries of the list so far.
     entries: u64,
+    /// Of these, refused ones.
+    refusals: u64,
     store: Store,
     stored: Stored,
     copy: Option<ResultsCopy>,
@@ -197,6 +199,7 @@ impl Engine {
             list_read: false,
             floor_told: false,
             entries: 0,
+            refusals: 0,
             store: plan.store,
             stored: plan.stored,
             copy: plan.copy,
@@ -229,6 +232,9 @@ impl Engine {
             }
             let reads = self.reads();
             tokio::select! {
+                // A signal is heard before anything else that is ready as well. Nothing starves:
+                // no task ends, and so none lands, while the loop itself runs.
+                biased;
                 ended = self.signals.next() => self.end_early(ended),
                 () = self.status.next() => self.answer_status(),
                 Some(ended) = self.tasks.join_next_with_id() => {

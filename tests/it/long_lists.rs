@@ -155,7 +155,7 @@ fn a_disk_without_room_for_what_waits_loses_nothing() {
 fn a_signal_is_heard_while_a_long_list_is_given_up() {
     let closed = ExitConfig::http().behaving(Behaviour::Refuse);
     let world = World::new(LabConfig::alike(1, &closed));
-    let jobs = 30_000;
+    let jobs = 60_000;
     world.urls((0..jobs).map(|n| format!("http://o.test/ok/10/{n}")));
     // The list is read meanwhile.
     let mut command = world.command(&["--results", "-", "--no-exit-timeout", "5s"]);

@@ -387,7 +387,13 @@ fn no_secret_is_in_what_a_probe_finds() {
     ];
     said(&world, &words, &[0, 3]);
     let more = [&words[..], &["--json", "--html", "probe.html"]].concat();
-    said(&world, &more, &[0, 3]);
+    // A busy machine may disturb a level: then there is no verdict, and the page shows none.
+    let measured = || {
+        said(&world, &more, &[0, 3]);
+        let page = std::fs::read_to_string(world.dir().join("probe.html")).unwrap_or_default();
+        page.contains("o.test/ok/10")
+    };
+    assert!((0..5).any(|_| measured()), "no verdict in five probes");
     let every = [&words[..], &["--all", "--max-requests", "60"]].concat();
     said(&world, &every, &[3, 4]);
     for name in ["exits.txt.probe.json", "probe.html"] {

@@ -261,3 +261,17 @@ fn bytes_that_are_no_text_refuse_their_line_only() {
     let journal = std::fs::read_to_string(world.out().join("results.jsonl")).unwrap();
     assert!(journal.len() < 8192, "{}", journal.len());
 }
+
+/// A list that is wrong throughout: each line has its record, the first hundred are told.
+#[test]
+fn a_wrong_list_does_not_bury_everything_else() {
+    let world = world(ExitConfig::http());
+    let wrong = (0..250).map(|n| format!("no-scheme.test/{n}"));
+    world.urls(wrong.chain(["http://o.test/ok/1".to_owned()]));
+    let run = world.run(&FAST).expect(3);
+    assert_eq!(run.count(Outcome::Refused), 250);
+    assert_eq!(run.count(Outcome::Ok), 1);
+    let told = run.stderr.matches("urls.txt:").count();
+    assert_eq!(told, 100, "{}", run.stderr);
+    assert!(run.stderr.contains("in results.jsonl only"));
+}
