@@ -40,5 +40,5 @@ if [ ! -x "$tools/bin/warcio" ]; then
 fi
 
 # Most tests wait for peers rather than for the processor.
-export RUST_TEST_THREADS="${RUST_TEST_THREADS:-8}"
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-6}"
 cargo test --locked "$@"

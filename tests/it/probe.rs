@@ -29,23 +29,23 @@ fn probe(world: &World, args: &[&str]) -> Run {
     world.finish(command)
 }
 
-/// A probe whose result has to be right. A busy machine may disturb one: then the next one has
+/// A probe whose result has to be right. A busy machine may disturb some: then a later one has
 /// to be right.
 #[track_caller]
 fn measure(world: &World, args: &[&str], is_right: impl Fn(&Value) -> bool) -> (Run, Value) {
-    let first = probe(world, args);
-    if first.status == Some(0) {
-        let found = file(world);
-        if is_right(&found) {
-            return (first, found);
+    let mut told = String::new();
+    for _ in 0..5 {
+        world.lab.reset();
+        let run = probe(world, args);
+        if run.status == Some(0) {
+            let found = file(world);
+            if is_right(&found) {
+                return (run, found);
+            }
         }
+        told += &run.stdout;
     }
-    world.lab.reset();
-    let second = probe(world, args).expect(0);
-    let found = file(world);
-    let both = [&first.stdout, &second.stdout].map(String::as_str).concat();
-    assert!(is_right(&found), "{both}");
-    (second, found)
+    panic!("five probes were wrong:\n{told}");
 }
 
 /// What one exit of the first tier carries.
@@ -81,7 +81,9 @@ fn a_run_takes_its_caps_from_the_probe() {
     let (probed, found) = measure(&world, &args, |found| (4..=6).contains(&per_exit(found)));
     let carries = per_exit(&found);
     assert_eq!(found["tiers"][0]["tier"], "static");
-    assert_eq!(found["tiers"][0]["reason"], "PLATEAU", "{found:#}");
+    // Which of the two shows first is a matter of milliseconds.
+    let reason = found["tiers"][0]["reason"].as_str();
+    assert!(matches!(reason, Some("PLATEAU" | "LATENCY")), "{found:#}");
     assert!(requests(&world) <= 400 && probed.stdout.contains("spent: "));
     assert!(
         probed.stdout.contains(&format!("per_exit {carries}\n")),
