@@ -7,8 +7,8 @@
 # sorted, shuffled: N lines over N/100 hosts; giant: N lines of one host, then N/10 hosts with one
 # each; million: N/10 hosts with ten each. The other side is `exitfetch lab`; a run ends after
 # TIME, which bounds how much of the list it can fetch and not how much of it it can read.
-# Busy: attempts in flight at the lab's exits, of all slots, looked at ten times a second from the
-# fifth second on.
+# Busy: how much of the slots' time the requests that the lab's origin counted from the fifth second
+# on take at their 100 ms each, so neither side's own work counts. Everything is written to tmpfs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ program=${EXITFETCH:-target/release/exitfetch}
 program=$(realpath "$program")
 [ -x /usr/bin/time ] || { echo "long_list.sh: install time first" >&2; exit 1; }
 
-work=$(mktemp -d) lab=
+work=$(mktemp -d --tmpdir=/dev/shm) lab=
 cleanup() { [ -n "$lab" ] && kill "$lab" 2>/dev/null; rm -rf "$work"; }
 trap cleanup EXIT
 ulimit -n "$(ulimit -Hn)"
@@ -50,8 +50,7 @@ stats, slots = sys.argv[1], int(sys.argv[2])
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 get = lambda: json.load(opener.open(stats, timeout=5))
 def requests(s): return s["origin"]["requests"]
-def in_flight(s): return sum(exit["in_flight"]["now"] for exit in s["exits"])
-start, before, first, seen = time.time(), requests(get()), None, []
+start, before, first, since = time.time(), requests(get()), None, None
 print("ready", flush=True)
 sys.stdin = None
 while True:
@@ -61,9 +60,12 @@ while True:
     if first is None and requests(s) > before:
         first = now
         print(f"first {first * 1000:.0f}", flush=True)
-    if first is not None and now > 5:
-        seen.append(in_flight(s))
-        print(f"busy {100 * sum(seen) / len(seen) / slots:.1f}", flush=True)
+    if since is None and now > 5:
+        since = now, requests(s)
+    elif since is not None and now > since[0] + 1 and requests(s) > last:
+        took = (requests(s) - since[1]) * 0.1
+        print(f"busy {100 * took / slots / (now - since[0]):.1f}", flush=True)
+    last = requests(s)
     time.sleep(0.1 if first is not None else 0.005)
 PY
 }

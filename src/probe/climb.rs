@@ -20,7 +20,7 @@ use super::found::{Found, Row};
 use super::ladder::{Ladder, Scope, Step, Verdict, within};
 use super::level::{End, Level, Measured, Outcome, Plan};
 use crate::fetch::{Conn, ConnRule, Conns, Fetcher, Request, Seat};
-use crate::model::{Attempt, Clock, Codes, Origin, Route, Secret, Time};
+use crate::model::{Attempt, Clock, Codes, FaultKind, Origin, Phase, Route, Secret, Time};
 use crate::schedule::blame::{ExitSign, OriginSign, Others, Seen, judge};
 use crate::schedule::budget::{Allowance, Budget};
 
@@ -330,6 +330,11 @@ impl Prober {
         let judgement = judge(attempt, &Codes::default(), &seen);
         let outcome = match (judgement.exit, judgement.origin) {
             (ExitSign::Congested, _) => Outcome::Refused,
+            (ExitSign::Fault | ExitSign::Unclear, _)
+                if in_flight > 1 && is_turned_away(attempt) =>
+            {
+                Outcome::TurnedAway
+            }
             (ExitSign::Fault | ExitSign::Evict(_), _) => Outcome::ExitFault,
             // The exit refuses this target.
             (ExitSign::Neutral, OriginSign::Neutral) if attempt.refusal.is_some() => {
@@ -380,6 +385,17 @@ impl Prober {
             origin.in_flight = 0;
         }
     }
+}
+
+/// Whether a new connection ended before anything came over it.
+fn is_turned_away(attempt: &Attempt) -> bool {
+    let last = match attempt.route {
+        Route::Tunnel => Phase::Handshake,
+        Route::Forward => Phase::Head,
+    };
+    let closed = |kind| matches!(kind, FaultKind::Refused | FaultKind::Reset | FaultKind::Eof);
+    let fault = attempt.fault.as_ref();
+    !attempt.reused && fault.is_some_and(|fault| fault.phase <= last && closed(fault.kind))
 }
 
 /// One level under way.

@@ -23,7 +23,7 @@ pub struct Row {
     pub goodput: f64,
     /// Median against that of level 1; `None` without answers.
     pub ratio: Option<f64>,
-    /// Refused by the exit because of a limit.
+    /// Refused by the exit because of a limit, or closed on while others were in flight.
     pub refused: u32,
     /// Failed otherwise, whoever's fault it was.
     pub errors: u32,
@@ -36,6 +36,7 @@ impl Row {
             seconds.is_finite().then(|| round(seconds * 1e3))
         };
         let shift = base.and_then(|base| Shift::between(base, level));
+        let refused = level.refused + level.turned_away;
         Row {
             concurrency: level.concurrency,
             reached: round(level.reached()),
@@ -44,8 +45,8 @@ impl Row {
             p95_ms: ms(0.95),
             goodput: round(level.goodput()),
             ratio: shift.map(|shift| round(shift.ratio)),
-            refused: level.refused,
-            errors: level.failed() - level.refused,
+            refused,
+            errors: level.failed() - refused,
         }
     }
 }

@@ -99,10 +99,16 @@ pub(super) fn judge(level: &Measured, below: &Below<'_>) -> Finding {
     }
     let faults = faults(level, below);
     if faults >= FAULTS && f64::from(faults) >= FAULT_SHARE * f64::from(level.ended()) {
-        return if faults >= FAULTS_SURELY {
-            Finding::Knee(Reason::Err)
+        // A limit that is kept by closing connections looks like faults, all of one form.
+        let reason = if 2 * level.turned_away > faults {
+            Reason::Hard
         } else {
-            Finding::Doubt(Reason::Err)
+            Reason::Err
+        };
+        return if faults >= FAULTS_SURELY {
+            Finding::Knee(reason)
+        } else {
+            Finding::Doubt(reason)
         };
     }
     let growth = match below.full {

@@ -72,6 +72,9 @@ pub(super) enum Outcome {
     ExitFault,
     /// A fault that may be the exit's or the target's.
     Unclear,
+    /// The same, in the form in which limits without words show: a new connection was closed or
+    /// reset before anything came, while others were in flight.
+    TurnedAway,
     /// The target's fault.
     TargetFault,
     /// The target asks for less (429).
@@ -251,6 +254,8 @@ pub(super) struct Measured {
     pub refused: u32,
     pub exit_faults: u32,
     pub unclear: u32,
+    /// Those of `unclear` that were turned away.
+    pub turned_away: u32,
     pub target_faults: u32,
     pub end: End,
 }
@@ -268,17 +273,19 @@ impl Measured {
             refused: 0,
             exit_faults: 0,
             unclear: 0,
+            turned_away: 0,
             target_faults: 0,
             end: End::Enough,
         }
     }
 
     fn count(&mut self, outcome: Outcome) {
+        self.turned_away += u32::from(outcome == Outcome::TurnedAway);
         let counter = match outcome {
             Outcome::Answer => &mut self.answers,
             Outcome::Refused => &mut self.refused,
             Outcome::ExitFault => &mut self.exit_faults,
-            Outcome::Unclear => &mut self.unclear,
+            Outcome::Unclear | Outcome::TurnedAway => &mut self.unclear,
             Outcome::TargetFault | Outcome::Throttled => &mut self.target_faults,
         };
         *counter += 1;
@@ -325,6 +332,7 @@ impl Measured {
         self.refused += more.refused;
         self.exit_faults += more.exit_faults;
         self.unclear += more.unclear;
+        self.turned_away += more.turned_away;
         self.target_faults += more.target_faults;
         self.end = more.end;
     }

@@ -30,6 +30,8 @@ struct Model {
     sigma: f64,
     /// Requests in flight above which it refuses.
     limit: usize,
+    /// How it does.
+    refusal: Outcome,
     /// Share of requests that fail, and how.
     errors: (f64, Outcome),
     /// The first requests take ten times as long.
@@ -41,6 +43,7 @@ const SOUND: Model = Model {
     queue: Queue::Fair,
     sigma: 0.3,
     limit: usize::MAX,
+    refusal: Outcome::Refused,
     errors: (0.0, Outcome::ExitFault),
     cold: 0,
 };
@@ -141,7 +144,7 @@ impl Sim<'_> {
                 }
             },
             outcome: match fails {
-                _ if at.len() >= model.limit => Outcome::Refused,
+                _ if at.len() >= model.limit => model.refusal,
                 true => bad,
                 false => Outcome::Answer,
             },
@@ -302,11 +305,13 @@ fn the_capacity_of_an_exit_is_found_and_better_than_by_the_plain_rule() {
         let plain = (0..SEEDS).filter(|seed| is_right(plain_rule(model, &times, *seed)));
         let plain = plain.count() as u64;
         assert!(right * 100 >= 95 * SEEDS, "{slots} slots: {right} right");
-        // Nothing is above the highest level, so there the plain rule is right as well.
-        assert!(
-            right > plain || slots == 16,
-            "{slots} slots: {right}, by the plain rule {plain}"
-        );
+        // Nothing is above the highest level: the plain rule, which knows one criterion only,
+        // can hardly be wrong there.
+        let better = match slots {
+            16 => right + SEEDS / 100 >= plain,
+            _ => right > plain,
+        };
+        assert!(better, "{slots} slots: {right}, by the plain rule {plain}");
     }
 }
 
@@ -330,7 +335,6 @@ fn a_flat_exit_whose_times_spread_widely_has_no_knee() {
 
 #[test]
 fn an_exit_that_refuses_the_fifth_carries_four_and_the_limit_is_hard() {
-    let model = Model { limit: 4, ..SOUND };
     let hard = |verdict| {
         let Verdict::Knee {
             carries, reason, ..
@@ -340,7 +344,14 @@ fn an_exit_that_refuses_the_fifth_carries_four_and_the_limit_is_hard() {
         };
         carries == 4 && reason == Reason::Hard
     };
-    assert_eq!(count(model, hard), SEEDS);
+    for refusal in [Outcome::Refused, Outcome::TurnedAway] {
+        let model = Model {
+            limit: 4,
+            refusal,
+            ..SOUND
+        };
+        assert_eq!(count(model, hard), SEEDS, "{refusal:?}");
+    }
 }
 
 #[test]
@@ -366,7 +377,7 @@ fn a_queue_that_no_median_shows_is_a_plateau() {
 
 #[test]
 fn one_error_in_a_hundred_is_no_knee() {
-    for kind in [Outcome::ExitFault, Outcome::Unclear] {
+    for kind in [Outcome::ExitFault, Outcome::Unclear, Outcome::TurnedAway] {
         let model = Model {
             errors: (0.01, kind),
             ..SOUND

@@ -189,10 +189,22 @@ fn an_old_file_is_warned_about_and_a_broken_one_ignored() {
 
 #[test]
 fn an_exit_that_refuses_the_fifth_connection_has_a_hard_limit_of_four() {
-    let limit: Behaviour = "limit:4:429".parse().unwrap();
-    let world = world([exit(0).behaving(limit)]);
+    // In words, and by resets alone.
+    for (limit, route) in [
+        ("limit:4:429", Some("--tunnel")),
+        ("limit:4:reset", Some("--tunnel")),
+        ("limit:4:reset", None),
+    ] {
+        let limit: Behaviour = limit.parse().unwrap();
+        refuses_the_fifth(exit(0).behaving(limit), route);
+    }
+}
+
+fn refuses_the_fifth(exit: ExitConfig, route: Option<&str>) {
+    let world = world([exit]);
     let mut args = own("http://o.test/bytes/100").to_vec();
-    args.extend(["--tunnel", "--json"]);
+    args.push("--json");
+    args.extend(route);
     let (probed, _) = measure(&world, &args, |found| {
         per_exit(found) == 4 && found["tiers"][0]["reason"] == "HARD"
     });
