@@ -56,7 +56,8 @@ start_lab() { stop_labs; add_lab "$work" "$@"; }
 start_skewed_labs() { # exits of each kind
   start_lab "$1" --delay 50ms
   add_lab "$work/slow" "$1" --delay 500ms
-  cat "$work/slow/exits.txt" >>"$work/exits.txt"
+  # Each exit needs a name of its own.
+  sed "s/name=lab/name=slow/" "$work/slow/exits.txt" >>"$work/exits.txt"
 }
 
 # One list per load: urls.txt, and for the peers that want it a proxy for each URL in turn.

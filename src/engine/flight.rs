@@ -53,6 +53,16 @@ pub(super) enum Body {
     Exchange(Box<Captured>),
 }
 
+impl Body {
+    /// Bytes that it takes in memory until it is stored; 0: it is in an open file.
+    pub(super) fn in_memory(&self) -> usize {
+        match self {
+            Body::File(body) => body.in_memory(),
+            Body::Exchange(captured) => captured.in_memory(),
+        }
+    }
+}
+
 /// What one attempt is made of.
 pub(super) struct Plane {
     /// Index of the exit.

@@ -1,21 +1,21 @@
-//! What happens when an attempt comes back or an entry ends: lease, verdict, body, record,
-//! count, in this order.
+//! What happens when an attempt comes back or an entry ends: lease, verdict, record, count, in
+//! this order. Between verdict and record, a body is stored (`storing`).
 
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
 use tokio::task::{Id, JoinError};
 
-use super::flight::{Body, Landed};
-use super::records::{self, Stored};
+use super::flight::Landed;
+use super::records;
 use super::refresh::Flew;
 use super::stop::Ended;
+use super::storing::Done;
 use super::{Engine, Flight};
 use crate::input::urls::{Batch, Entry};
 use crate::model::{Attempt, ErrorKind, Failure, FaultKind, Job, Origin, Record, Refusal, Time};
 use crate::report::Tried;
 use crate::schedule::{Verdict, Work};
-use crate::store::{Captured, Facts, Finished, StoreError};
+use crate::store::StoreError;
 
 /// Refused entries that have a log line of their own.
 const REFUSALS_TOLD: u64 = 100;
@@ -101,25 +101,14 @@ impl Engine {
                 };
                 self.not_modified(flew, work, now);
             }
-            (Verdict::Ok(work), Some(body)) => {
-                let since = self.clock.now();
-                let stored = match body {
-                    Body::File(body) => self.name(&work, &attempt, body),
-                    Body::Exchange(captured) => {
-                        self.archive(&work, &attempt, (flight.exit, *captured))
-                    }
-                };
-                self.recording.committed(self.clock.now() - since);
-                match stored {
-                    Ok(stored) => {
-                        let at = self.at(now);
-                        let record = records::ok(&work, &attempt, stored, &self.exits, at);
-                        self.tally.waited(&origin, work.waited().budget);
-                        self.settle(&record);
-                    }
-                    Err(error) => self.disk_failed(error),
-                }
-            }
+            (Verdict::Ok(work), Some(body)) => self.done(Done {
+                work,
+                attempt,
+                body,
+                exit: flight.exit,
+                origin,
+                at: now,
+            }),
             // The scheduler and `flight` agree on what is accepted, so this is a body that a
             // disk fault took; the run is stopping and the job counts as not reached.
             (Verdict::Ok(_), None) => {}
@@ -130,49 +119,6 @@ impl Engine {
             }
             (Verdict::Failed(..) | Verdict::Again, _) => {}
         }
-    }
-
-    /// Gives a body its final name.
-    fn name(&self, work: &Work, attempt: &Attempt, body: Finished) -> Result<Stored, StoreError> {
-        let head = attempt.head.as_ref();
-        let content_type = head.and_then(|head| head.headers.get(CONTENT_TYPE));
-        let content_type = content_type.and_then(|value| value.to_str().ok());
-        let file = self.store.names.file(&work.job, content_type);
-        let (bytes, sha256) = (body.bytes, body.sha256.clone());
-        body.commit(&file)?;
-        Ok(Stored {
-            file,
-            record: None,
-            bytes,
-            sha256,
-        })
-    }
-
-    /// Adds an exchange through the exit of this index to the archive.
-    fn archive(
-        &mut self,
-        work: &Work,
-        attempt: &Attempt,
-        (exit, captured): (usize, Captured),
-    ) -> Result<Stored, StoreError> {
-        let Some(warc) = &mut self.store.warc else {
-            unreachable!("only runs with an archive capture exchanges");
-        };
-        let (bytes, sha256) = (captured.bytes, captured.sha256.clone());
-        let placed = warc.segments.append(
-            captured,
-            Facts {
-                exit: &self.exits[exit].id,
-                listed: work.final_url().map(|_| work.job.shown_url()),
-                phases: &attempt.phases,
-            },
-        )?;
-        Ok(Stored {
-            file: placed.file,
-            record: Some((placed.offset, placed.length)),
-            bytes,
-            sha256,
-        })
     }
 
     fn log(&self, flight: &Flight, attempt: &Attempt) {

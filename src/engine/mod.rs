@@ -18,6 +18,7 @@ mod refresh;
 mod signals;
 mod standing;
 mod stop;
+mod storing;
 mod wake;
 mod winding_up;
 
@@ -25,7 +26,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::task::{Id, JoinSet};
+use tokio::task::{Id, JoinSet, yield_now};
 
 use crate::fetch::{Conns, Fetcher, Request, cut};
 use crate::input::Urls;
@@ -37,6 +38,7 @@ use cuts::Head;
 use flight::{Ground, Landed, Plane};
 use recording::Recording;
 use stop::Stop;
+use storing::Storing;
 use wake::Wake;
 
 pub use refresh::Stored;
@@ -145,6 +147,7 @@ struct Engine {
     copy: Option<ResultsCopy>,
     tally: Tally,
     recording: Recording,
+    storing: Storing,
     progress: Progress,
     metrics: Option<Metrics>,
     signals: Signals,
@@ -178,6 +181,7 @@ impl Engine {
             started,
             tally: Tally::new(&plan.exits),
             recording: Recording::new(&plan, started),
+            storing: Storing::default(),
             exits: plan.exits,
             groups: plan.groups,
             slots: plan.scheduler.slots(),
@@ -223,6 +227,7 @@ impl Engine {
         };
         loop {
             let wake = self.start_what_can();
+            self.make_room();
             self.flush();
             if self.is_over() {
                 break;
@@ -249,6 +254,8 @@ impl Engine {
                     None => self.list_read = true,
                 },
                 () = timer.rung() => self.tick(),
+                // Pending once: what has arrived by then goes first.
+                () = yield_now(), if !self.storing.is_empty() => self.store_some(),
             }
         }
     }
@@ -371,7 +378,10 @@ impl Engine {
     fn is_over(&self) -> bool {
         match self.stop.deadline() {
             Some(deadline) => self.tasks.is_empty() || self.clock.now() >= deadline,
-            None => self.list_read && self.scheduler.is_empty() && self.tasks.is_empty(),
+            None => {
+                let runs = !self.scheduler.is_empty() || !self.tasks.is_empty();
+                self.list_read && !runs && self.storing.is_empty()
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! Bodies on their way to disk: temporary file, digest, final name.
 //!
 //! A [`TempBody`] lives inside a fetch task, so bytes never pass the engine. Up to 64 KiB
-//! stay in memory and become one write at the end; a longer body streams in writes of about
-//! 256 KiB. Invariant: a file below `bodies/` is whole, because it gets there only by
+//! stay in memory and become one write when they are committed; a longer body streams in
+//! writes of about 256 KiB. Invariant: a file below `bodies/` is whole, because it gets there only by
 //! [`Finished::commit`]; a body that is dropped before leaves nothing.
 //!
 //! The file calls block. For a small body handing them to another thread costs more than
@@ -155,7 +155,7 @@ impl TempBody {
         self.bytes
     }
 
-    /// Puts everything into the temporary file.
+    /// All has come. A long body is in its temporary file then, a short one still in memory.
     ///
     /// # Errors
     /// As [`TempBody::write`].
@@ -163,14 +163,13 @@ impl TempBody {
         if self.bytes > SMALL as u64 && self.waiting > 0 {
             self.hand_over().await?;
         }
-        let sink = self.idle().await?.append(&self.bodies, &[&self.buffer])?;
-        let Some(temp) = sink.file else {
-            return Err(self.bodies.lost());
+        let place = match self.bytes <= SMALL as u64 {
+            true => Place::Memory(std::mem::take(&mut self.buffer)),
+            false => Place::File(self.idle().await?),
         };
         Ok(Finished {
             bytes: self.bytes,
-            sha256: hex(&sink.digest.finalize()),
-            temp,
+            place,
             bodies: self.bodies,
         })
     }
@@ -237,26 +236,46 @@ impl Bodies {
     }
 }
 
-/// A whole body in a temporary file. Dropped, it leaves no file.
+/// A whole body. Dropped, it leaves no file.
 #[derive(Debug)]
 pub struct Finished {
     /// Its length.
     pub bytes: u64,
-    /// Its SHA-256, lower-case hex.
-    pub sha256: String,
-    temp: TempFile,
+    place: Place,
     bodies: Bodies,
 }
 
+/// Where a whole body is.
+#[derive(Debug)]
+enum Place {
+    Memory(Vec<u8>),
+    File(Sink),
+}
+
 impl Finished {
+    /// Bytes of memory that it takes, at least 1; 0: it has a file open.
+    pub fn in_memory(&self) -> usize {
+        match &self.place {
+            Place::Memory(bytes) => bytes.capacity().max(1),
+            Place::File(_) => 0,
+        }
+    }
+
     /// Gives it its final name, relative to the output directory, in one step; what had
     /// that name before is replaced. Directories are made when they turn out to be missing.
+    /// Answers its SHA-256, lower-case hex.
     ///
     /// # Errors
     /// The disk refused; the body is then gone.
-    pub fn commit(self, file: &str) -> Result<(), StoreError> {
-        let Finished { temp, bodies, .. } = self;
-        bodies.0.files.commit(temp, file)
+    pub fn commit(self, file: &str) -> Result<String, StoreError> {
+        let bodies = self.bodies;
+        let sink = match self.place {
+            Place::Memory(bytes) => Sink::default().append(&bodies, &[&bytes])?,
+            Place::File(sink) => sink,
+        };
+        let temp = sink.file.ok_or_else(|| bodies.lost())?;
+        bodies.0.files.commit(temp, file)?;
+        Ok(hex(&sink.digest.finalize()))
     }
 }
 

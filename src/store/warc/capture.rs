@@ -92,6 +92,16 @@ pub(super) enum Response {
     },
 }
 
+impl Captured {
+    /// Bytes of memory that it takes, at least 1; 0: it has a file open.
+    pub fn in_memory(&self) -> usize {
+        match &self.response {
+            Response::Memory { bytes, .. } => bytes.capacity() + self.request.capacity() + 1,
+            Response::File { .. } => 0,
+        }
+    }
+}
+
 impl Capture {
     pub(super) fn new(archive: &Archive, opening: Opening) -> Capture {
         let chunked = opening.framing == Framing::Chunked;

@@ -1,10 +1,10 @@
 //! The segments of a run, and what goes into them.
 //!
-//! One is open at a time and is added to by whole exchanges, each one write: first its
-//! request and its metadata, its response last, so that the record that the journal points
-//! to ends what belongs to it. An answer that came through a file is copied behind them, or,
-//! when it is long, becomes a segment of its own: a link instead of seconds of copying in
-//! the engine's loop.
+//! One is open at a time and is added to by whole exchanges: first its request and its
+//! metadata, its response last, so that the record that the journal points to ends what
+//! belongs to it. Short exchanges wait in memory for [`Segments::flush`], several in one write.
+//! An answer that came through a file is copied behind them, or, when it is long, becomes a
+//! segment of its own: a link instead of seconds of copying in the engine's loop.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -28,6 +28,9 @@ const FULL: u64 = 1_000_000_000;
 /// A response longer than this has a segment of its own. A larger bound makes fewer files
 /// and lets the engine wait longer for a copy (about 1 ms per 4 MiB).
 const OWN: u64 = 16 << 20;
+/// Exchanges of so many bytes are worth a write. More: hardly fewer writes per exchange, and
+/// more to be fetched again when the disk is full.
+const BUFFER: usize = 64 << 10;
 
 /// Writes the segments of one directory.
 #[derive(Debug)]
@@ -42,6 +45,7 @@ pub struct Segments {
     own: u64,
     seen: Seen,
     gzip: Option<Gzip>,
+    /// Whole exchanges that follow what the open segment holds.
     buffer: Vec<u8>,
 }
 
@@ -51,7 +55,7 @@ struct Open {
     number: u32,
     file: File,
     path: PathBuf,
-    /// Whole exchanges end here.
+    /// Bytes written; whole exchanges end here.
     len: u64,
 }
 
@@ -137,34 +141,54 @@ impl Segments {
         Ok(())
     }
 
-    /// Adds an exchange. Nothing of it is left when that fails.
+    /// Adds an exchange. Nothing of it is left when that fails. It is in the file when
+    /// [`Segments::flush`] has succeeded.
     ///
     /// # Errors
     /// The disk refused, or less than `--min-free` is left.
     pub fn append(&mut self, captured: Captured, facts: Facts<'_>) -> Result<Placed, StoreError> {
-        self.buffer.clear();
+        let original = match captured.payload {
+            Some(digest) => self.original(&digest)?,
+            None => None,
+        };
+        if matches!(captured.response, Response::File { .. }) {
+            self.flush()?;
+        }
+        let before = self.buffer.len();
+        let placed = self.add(captured, original, facts);
+        if placed.is_err() {
+            self.buffer.truncate(before);
+        }
+        placed
+    }
+
+    fn add(
+        &mut self,
+        captured: Captured,
+        original: Option<Original>,
+        facts: Facts<'_>,
+    ) -> Result<Placed, StoreError> {
+        let before = self.buffer.len();
         self.put_context(&captured, facts);
         let of = &captured.common;
-        let payload = captured.payload;
-        if let Some(digest) = payload
-            && let Some(original) = self.original(&digest)
-        {
+        if let (Some(digest), Some(original)) = (captured.payload, original) {
             let head = captured.response.head();
             let header = text::revisit(of, digest, &original, head.len());
-            return self.write(&[header.as_bytes(), head, END]);
+            return self.put_record(before, &[header.as_bytes(), head, END]);
         }
         let placed = match captured.response {
             Response::Memory { bytes, .. } => {
                 let length = Length::Known(bytes.len() as u64);
                 let header = text::response(of, captured.digest, length);
-                self.write(&[header.as_bytes(), &bytes, END])?
+                self.put_record(before, &[header.as_bytes(), &bytes, END])?
             }
             Response::File { spooled, .. } if spooled.len - spooled.start > self.own => {
                 self.write_own(spooled)?
             }
             Response::File { spooled, .. } => self.copy(&spooled)?,
         };
-        if let (Some(digest), Some(segment)) = (payload, number(&placed.file[DIR.len()..])) {
+        if let (Some(digest), Some(segment)) = (captured.payload, number(&placed.file[DIR.len()..]))
+        {
             let offset = placed.offset;
             self.seen.insert(&digest, Place { segment, offset });
         }
@@ -188,73 +212,113 @@ impl Segments {
     }
 
     /// The record that holds this payload, if it is there still.
-    fn original(&self, digest: &[u8; 32]) -> Option<Original> {
-        let place = self.seen.get(digest)?;
-        let found = [WarcForm::Plain, WarcForm::Gzip].iter().find_map(|form| {
-            let file = form.file(place.segment);
-            Found::at(&self.out, &file, place.offset).ok()
-        })?;
-        let original = found.as_original()?;
-        if found.is_response() {
-            return Some(original);
+    fn original(&mut self, digest: &[u8; 32]) -> Result<Option<Original>, StoreError> {
+        let Some(place) = self.seen.get(digest) else {
+            return Ok(None);
+        };
+        let waits = |open: &Open| open.number == place.segment && open.len <= place.offset;
+        if self.open.as_ref().is_some_and(waits) {
+            self.flush()?;
         }
-        let there = Found::at(&self.out, &original.file(), original.offset).ok()?;
-        there.is_response().then_some(original)
+        let find = || {
+            let found = [WarcForm::Plain, WarcForm::Gzip].iter().find_map(|form| {
+                let file = form.file(place.segment);
+                Found::at(&self.out, &file, place.offset).ok()
+            })?;
+            let original = found.as_original()?;
+            if found.is_response() {
+                return Some(original);
+            }
+            let there = Found::at(&self.out, &original.file(), original.offset).ok()?;
+            there.is_response().then_some(original)
+        };
+        Ok(find())
     }
 
-    /// What is in the buffer and, behind it, the record of these parts.
-    fn write(&mut self, parts: &[&[u8]]) -> Result<Placed, StoreError> {
+    /// The record of these parts, behind the context of its exchange, which begins at `before`.
+    fn put_record(&mut self, before: usize, parts: &[&[u8]]) -> Result<Placed, StoreError> {
         let start = self.buffer.len();
         put(self.gzip.as_mut(), parts, &mut self.buffer);
-        let length = (self.buffer.len() - start) as u64;
-        self.add(start as u64, length, |_| Ok(()))
+        let end = self.buffer.len();
+        self.archive.bodies().spend((end - before) as u64)?;
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => self.begin()?,
+        };
+        let open = self.open.insert(open);
+        Ok(Placed {
+            file: self.archive.0.form.file(open.number),
+            offset: open.len + start as u64,
+            length: (end - start) as u64,
+        })
+    }
+
+    /// Enough waits for [`Segments::flush`].
+    pub fn is_full(&self) -> bool {
+        self.buffer.len() >= BUFFER
+    }
+
+    /// What waits is not to be written.
+    pub fn forget(&mut self) {
+        self.buffer.clear();
+    }
+
+    /// Writes what waits. The journal may tell of it then.
+    ///
+    /// # Errors
+    /// The disk refused; all of it still waits.
+    pub fn flush(&mut self) -> Result<(), StoreError> {
+        match self.buffer.is_empty() {
+            true => Ok(()),
+            false => self.write(|_| Ok(0)),
+        }
     }
 
     /// What is in the buffer and, behind it, the record that is in a file.
     fn copy(&mut self, spooled: &Spooled) -> Result<Placed, StoreError> {
-        let start = self.buffer.len() as u64;
+        let context = self.buffer.len() as u64;
         let length = spooled.len - spooled.start;
-        self.add(start, length, |open| {
+        self.archive.bodies().spend(context + length)?;
+        self.write(|open| {
             let mut from = spooled.temp.file();
             from.seek(SeekFrom::Start(spooled.start))?;
-            open.file.seek(SeekFrom::Start(open.len + start))?;
+            open.file.seek(SeekFrom::Start(open.len + context))?;
             let copied = io::copy(&mut from.take(length), &mut open.file)?;
-            if copied < length {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+            match copied == length {
+                true => Ok(length),
+                false => Err(io::ErrorKind::UnexpectedEof.into()),
             }
-            Ok(())
+        })?;
+        let Some(open) = &self.open else {
+            unreachable!("it was written to");
+        };
+        Ok(Placed {
+            file: self.archive.0.form.file(open.number),
+            offset: open.len - length,
+            length,
         })
     }
 
-    /// Adds the buffer to the open segment, then what `more` writes behind it.
-    fn add(
-        &mut self,
-        start: u64,
-        length: u64,
-        more: impl FnOnce(&mut Open) -> io::Result<()>,
-    ) -> Result<Placed, StoreError> {
-        self.archive.bodies().spend(start + length)?;
-        let mut open = match self.open.take() {
+    /// Adds the buffer to the open segment, then as many bytes as `more` writes behind it.
+    fn write(&mut self, more: impl FnOnce(&mut Open) -> io::Result<u64>) -> Result<(), StoreError> {
+        let open = match self.open.take() {
             Some(open) => open,
             None => self.begin()?,
         };
+        let open = self.open.insert(open);
         let written = open.file.write_all_at(&self.buffer, open.len);
-        if let Err(error) = written.and_then(|()| more(&mut open)) {
-            let failed = StoreError::io("write", &open.path)(error);
-            // Should this fail too, it stays open for the next run to cut.
-            if open.file.set_len(open.len).is_ok() {
-                self.open = Some(open);
+        match written.and_then(|()| more(open)) {
+            Ok(more) => {
+                open.len += self.buffer.len() as u64 + more;
+                self.buffer.clear();
+                Ok(())
             }
-            return Err(failed);
+            Err(error) => {
+                // Should this fail too, the next write covers the rest, or `end` cuts it.
+                let _ = open.file.set_len(open.len);
+                Err(StoreError::io("write", &open.path)(error))
+            }
         }
-        let placed = Placed {
-            file: self.archive.0.form.file(open.number),
-            offset: open.len + start,
-            length,
-        };
-        open.len += start + length;
-        self.open = Some(open);
-        Ok(placed)
     }
 
     /// A new segment, with its `warcinfo`.
@@ -288,6 +352,7 @@ impl Segments {
             .map_err(StoreError::io("write", &self.dir))?;
         let file = self.archive.0.form.file(self.next);
         bodies.files().commit(temp, &file)?;
+        self.buffer.clear();
         self.next += 1;
         Ok(Placed {
             file,
@@ -310,11 +375,14 @@ impl Segments {
     /// Gives the open segment its final name.
     ///
     /// # Errors
-    /// It cannot be renamed; the next run does it.
+    /// It cannot be ended or renamed; the next run does it.
     pub(in crate::store) fn end(&mut self) -> Result<(), StoreError> {
+        self.flush()?;
         let Some(open) = self.open.take() else {
             return Ok(());
         };
+        let cut = open.file.set_len(open.len);
+        cut.map_err(StoreError::io("write", &open.path))?;
         let whole = self.out.join(self.archive.0.form.file(open.number));
         std::fs::rename(&open.path, &whole).map_err(StoreError::io("rename", &open.path))
     }

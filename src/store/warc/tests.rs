@@ -75,6 +75,13 @@ impl Bench {
     }
 
     fn add_received(&mut self, framing: Framing, received: &[u8]) -> Record {
+        let record = self.add_unwritten(framing, received);
+        self.segments.flush().unwrap();
+        record
+    }
+
+    /// The same, but it may wait in memory still.
+    fn add_unwritten(&mut self, framing: Framing, received: &[u8]) -> Record {
         let captured = self.capture(framing, received);
         let (bytes, sha256) = (captured.bytes, captured.sha256.clone());
         let phases = PhaseTimes::default();
@@ -250,6 +257,32 @@ fn a_payload_that_is_there_already_is_pointed_to_also_by_the_next_run() {
         let empty = bench.raw(&nothing[1]);
         assert!(String::from_utf8_lossy(&empty).contains("WARC-Type: response\r\n"));
     }
+}
+
+#[test]
+fn exchanges_that_wait_are_written_together_and_a_twin_of_one_points_to_it() {
+    let mut bench = Bench::new(WarcForm::Gzip);
+    let answer = |body: &str| {
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    };
+    let mut add = |body: &str| {
+        let framing = Framing::Length(body.len() as u64);
+        bench.add_unwritten(framing, answer(body).as_bytes())
+    };
+    let records = ["first", "second", "first", "third"].map(&mut add);
+    let open = bench.path(&format!("{}.open", records[3].file.as_ref().unwrap()));
+    let before = std::fs::metadata(&open).unwrap().len();
+    assert!(before <= records[3].offset.unwrap(), "the last one waits");
+    bench.segments.flush().unwrap();
+    assert!(std::fs::metadata(&open).unwrap().len() > before);
+    for (record, body) in records.iter().zip(["first", "second", "first", "third"]) {
+        assert_eq!(bench.payload(record), body.as_bytes());
+    }
+    let twin = String::from_utf8(bench.raw(&records[2])).unwrap();
+    assert!(twin.contains("WARC-Type: revisit"), "{twin}");
 }
 
 #[test]
