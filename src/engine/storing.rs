@@ -22,8 +22,6 @@ use crate::store::{Captured, Facts, Finished, StoreError};
 /// Stored at a time. More: fewer writes for the same; less: an answer that arrives meanwhile
 /// waits less (some 15 µs each).
 const BATCH: usize = 32;
-/// As many may wait where fewer are in flight.
-const LEAST: usize = BATCH;
 /// Bytes that may wait.
 const ROOM: usize = 8 << 20;
 
@@ -86,8 +84,7 @@ impl Engine {
 
     /// Stores what is too much to wait.
     pub(super) fn make_room(&mut self) {
-        let most = self.tasks.len().max(LEAST);
-        while self.storing.waiting.len() > most || self.storing.bytes > ROOM {
+        while self.storing.waiting.len() > self.tasks.len() || self.storing.bytes > ROOM {
             self.store_some();
         }
     }
