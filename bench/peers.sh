@@ -9,7 +9,8 @@
 # the medians over the rounds, and each peer's CPU per job against curl's. `flat` is exitfetch
 # with all bodies in one directory, as the peers store them; by default it spreads them over
 # directories by id, and making those is part of its cost. `warc` is exitfetch with `--warc`: one
-# segment instead of a file each, so its number of stored files says nothing.
+# segment instead of a file each, so its number of stored files says nothing. `floor` makes the
+# same requests and files over bare sockets and does nothing else (examples/floor.rs, plain http).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,6 +30,9 @@ program=${EXITFETCH:-target/release/exitfetch}
 [ -x "$program" ] || cargo build --release --quiet
 program=$(realpath "$program")
 pool=$(realpath bench/pool.py)
+floor=target/release/examples/floor
+case " $peers " in *" floor "*) [ -x "$floor" ] || cargo build --release --quiet --example floor ;; esac
+floor=$(realpath "$floor")
 
 work=$(mktemp -d --tmpdir=/dev/shm)
 labs=()
@@ -87,12 +91,13 @@ run_peer() { # peer, per exit, slots, then more words for exitfetch
   aria2) mkdir "$work/out" && aria2c --quiet -j "$3" -x 1 -s 1 --file-allocation=none --ca-certificate="$work/lab-ca.pem" \
     -d "$work/out" -i "$work/aria2.list" ;;
   asyncio) mkdir "$work/out" && /usr/bin/python3 "$pool" "$work/proxies" "$work/urls.txt" "$work/out" "$2" "$work/lab-ca.pem" ;;
+  floor) "$floor" "$work/proxies" "$work/urls.txt" "$work/out" "$2" ;;
   # All tasks started at once.
   asyncio-all) mkdir "$work/out" && /usr/bin/python3 "$pool" "$work/proxies" "$work/urls.txt" "$work/out" "$2" "$work/lab-ca.pem" \
     "$(wc -l <"$work/urls.txt")" ;;
   esac
 }
-export -f run_peer; export program pool work
+export -f run_peer; export program pool floor work
 
 measure() { # load, jobs, per exit, slots
   : >"$work/times"
