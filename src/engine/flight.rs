@@ -43,7 +43,7 @@ pub(super) struct Landed {
 pub(super) struct AtDisk {
     /// Between pieces of the body: no time of the network's.
     pub(super) meanwhile: Duration,
-    /// When it was whole. A small body is written then, and that blocks the run's only thread.
+    /// When it was whole: for the rest of a long body.
     pub(super) after: Duration,
 }
 

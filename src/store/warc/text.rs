@@ -171,16 +171,13 @@ fn one_line(text: &str) -> String {
 }
 
 fn begin(text: &mut String, kind: &str, id: RecordId, date: &str) {
-    let _ = write!(
-        text,
-        "WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <{id}>\r\nWARC-Date: {date}\r\n"
-    );
+    push(text, ["WARC/1.1\r\nWARC-Type: ", kind]);
+    let _ = write!(text, "\r\nWARC-Record-ID: <{id}>");
+    push(text, ["\r\nWARC-Date: ", date, "\r\n"]);
 }
 
 fn uri(text: &mut String, of: &Common) {
-    text.push_str("WARC-Target-URI: ");
-    text.push_str(&of.uri);
-    text.push_str("\r\n");
+    push(text, ["WARC-Target-URI: ", &of.uri, "\r\n"]);
 }
 
 fn concurrent(text: &mut String, of: &Common) {
@@ -193,14 +190,16 @@ fn digest_field(text: &mut String, digest: Digest) {
         Digest::Payload(value) => ("Payload", value),
         Digest::Block(value) => ("Block", value),
     };
-    let _ = write!(text, "WARC-{name}-Digest: sha256:{}\r\n", hex(&value));
+    push(text, ["WARC-", name, "-Digest: sha256:", &hex(&value), "\r\n"]);
 }
 
 fn end(text: &mut String, kind: &str, length: usize) {
-    let _ = write!(
-        text,
-        "Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
-    );
+    push(text, ["Content-Type: ", kind]);
+    let _ = write!(text, "\r\nContent-Length: {length}\r\n\r\n");
+}
+
+fn push<const N: usize>(text: &mut String, parts: [&str; N]) {
+    parts.iter().for_each(|part| text.push_str(part));
 }
 
 #[cfg(test)]
