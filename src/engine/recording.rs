@@ -46,13 +46,12 @@ impl Recording {
         }
     }
 
-    /// An attempt waited for the disk.
+    /// An attempt waited for the disk, while others went on.
     pub(super) fn at_disk(&mut self, waited: AtDisk) {
-        self.disk += waited.meanwhile;
-        self.committed(waited.after);
+        self.disk += waited.meanwhile + waited.after;
     }
 
-    /// A file call took this long.
+    /// A file call of the loop took this long.
     pub(super) fn committed(&mut self, took: Duration) {
         self.disk += took;
         self.disk_alone += took;
