@@ -50,11 +50,7 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// One socket: asks for the next URL until there is none.
-async fn work(
-    address: String,
-    urls: Rc<[String]>,
-    next: Rc<Cell<usize>>,
-) -> anyhow::Result<()> {
+async fn work(address: String, urls: Rc<[String]>, next: Rc<Cell<usize>>) -> anyhow::Result<()> {
     let mut socket = TcpStream::connect(&address).await?;
     socket.set_nodelay(true)?;
     let mut buffer = vec![0; 64 << 10];

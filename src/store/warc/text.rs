@@ -190,7 +190,10 @@ fn digest_field(text: &mut String, digest: Digest) {
         Digest::Payload(value) => ("Payload", value),
         Digest::Block(value) => ("Block", value),
     };
-    push(text, ["WARC-", name, "-Digest: sha256:", &hex(&value), "\r\n"]);
+    push(
+        text,
+        ["WARC-", name, "-Digest: sha256:", &hex(&value), "\r\n"],
+    );
 }
 
 fn end(text: &mut String, kind: &str, length: usize) {
