@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every test. Installs the Debian packages that some of them need where it can
-# (as root, with apt-get); where it cannot, those tests say that they were left out.
+# (as root, with apt-get); where it cannot, it names them, and those tests are left out.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -26,13 +26,15 @@ if [ "${#missing[@]}" -gt 0 ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/
   apt-get update -qq || echo "test.sh: the package lists could not be updated" >&2
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
     echo "test.sh: could not install ${missing[*]}; the tests that need them will be left out" >&2
+elif [ "${#missing[@]}" -gt 0 ]; then
+  echo "test.sh: the tests that need these are left out: ${missing[*]}" >&2
 fi
 
 # Readers of WARC files that others wrote. Without brotli: warcio fails with the version that
 # FastWARC asks for, and neither needs it here.
 tools=target/warc-tools
 if [ ! -x "$tools/bin/warcio" ]; then
-  { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet --no-deps fastwarc==2.0.1 typing_extensions &&
+  { python3 -m venv "$tools" >/dev/null && "$tools/bin/pip" install --quiet --no-deps fastwarc==2.0.1 typing_extensions &&
     "$tools/bin/pip" install --quiet warcio==1.8.1; } >&2 || {
     rm -rf "$tools"
     echo "test.sh: could not install warcio and fastwarc; archives will not be read with them" >&2

