@@ -2,8 +2,8 @@
 //!
 //! Owns: `next`. The origin whose turn it is meets the free exits; a job and an exit leave as
 //! one [`Start`], or the origin steps aside. An idle exit is also what an attempt that waits for
-//! an answer in vain is cut for. Leaves to others: whose turn it is (`frontier`), which exit is
-//! best (`pool`), what the end will mean (`settle`).
+//! an answer in vain is cut for. Leaves to others: whose turn it is (`frontier`), which exit a job
+//! may take (`choice`) and which is best (`pool`), what the end will mean (`settle`).
 //!
 //! Each round of the loop starts a job, asks for jobs from disk, or moves one origin out of the
 //! ready lists, and origins come back to them only by an event or an alarm, so `next` ends and
@@ -11,30 +11,21 @@
 
 use std::time::Duration;
 
-use rand::Rng;
-
 use crate::model::Time;
 
 use super::Scheduler;
-use super::exits::Exits;
+use super::choice::{Choice, PATIENCE};
 use super::first_answer::{Waiting, patience};
 use super::frontier::SiteIx;
 use super::health::Proven;
-use super::pair::Pairs;
 use super::panic_mode::Gate;
 use super::site::Closed;
 use super::steps::{ExitIx, Lease, Next, Note, Refill, Start};
-use super::warm::Warm;
 use super::work::Work;
 
-/// How long a job waits for an exit that it has not tried while one that it has tried is free.
-/// Longer: more jobs are saved from a bad exit; shorter: fewer wait behind long bodies.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// At most this many retries of an origin, and this many origins that stepped aside, are
 /// looked at in one step.
 const LOOKS: usize = 64;
-/// Up to this many exits in use it is counted exactly whether a job has tried them all.
-const COUNTED: u32 = 64;
 
 impl Scheduler {
     /// What to do now. Call it until it answers [`Next::At`] or [`Next::Idle`]; call it again
@@ -304,68 +295,6 @@ impl Scheduler {
         match [at, over].into_iter().flatten().min() {
             Some(at) => Next::At(at),
             None => Next::Idle,
-        }
-    }
-}
-
-/// Which exits one origin's jobs may take now.
-struct Choice<'a> {
-    exits: &'a Exits,
-    pairs: &'a Pairs,
-    warm: &'a Warm,
-    /// How long the origin has stood aside.
-    waited: Option<Duration>,
-    now: Time,
-}
-
-/// Which exits are left out.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum LeaveOut {
-    /// Those that failed this job, and those that are not welcome at its origin.
-    TriedAndHeld,
-    /// Those that are not welcome: the job has tried all others.
-    Held,
-    /// None: it takes an exit again rather than wait for ever.
-    None,
-}
-
-impl Choice<'_> {
-    fn pick(&self, work: &Work, rng: &mut impl Rng) -> Option<ExitIx> {
-        let leave_out = self.leave_out(work);
-        let held = |exit: ExitIx| self.pairs.is_held(exit.number(), self.now);
-        let wanted = |exit: ExitIx| match leave_out {
-            LeaveOut::TriedAndHeld => !work.left_out().contains(&exit) && !held(exit),
-            LeaveOut::Held => !held(exit),
-            LeaveOut::None => true,
-        };
-        let spread = self.pairs.is_counting(self.now);
-        let warm = self.warm.exits(self.now).filter(|_| !spread);
-        self.exits.pool.pick(rng, wanted, warm)
-    }
-
-    fn leave_out(&self, work: &Work) -> LeaveOut {
-        if self.waited.is_some_and(|waited| waited >= PATIENCE) {
-            return LeaveOut::None;
-        }
-        let up = self.exits.up();
-        let tried = work.left_out();
-        let most = tried.len() + self.pairs.holds();
-        if up > COUNTED || up as usize > most {
-            return LeaveOut::TriedAndHeld;
-        }
-        let in_use = |exit: &u32| self.exits.is_up(ExitIx::new(*exit));
-        let held = self.pairs.held(self.now).filter(in_use).count();
-        let tried_only = (0..tried.len())
-            .filter(|&at| !tried[..at].contains(&tried[at]))
-            .map(|at| tried[at].number())
-            .filter(|&exit| in_use(&exit) && !self.pairs.is_held(exit, self.now))
-            .count();
-        if held >= up as usize {
-            LeaveOut::None
-        } else if held + tried_only >= up as usize {
-            LeaveOut::Held
-        } else {
-            LeaveOut::TriedAndHeld
         }
     }
 }

@@ -21,6 +21,7 @@ use super::first_answer::Cuts;
 use super::fleet::{Fleet, Slots, Unclear};
 use super::health::{Change, Proven, Reason, Span, State, Throttled};
 use super::latency::{Median, Slowest, slowness};
+use super::logins::Logins;
 use super::panic_mode::Gate;
 use super::pool::Pool;
 use super::settings::Seat;
@@ -35,8 +36,6 @@ const REFUSED_ORIGINS: usize = 4;
 pub(super) struct Row {
     pub(super) id: Arc<str>,
     ceiling: u32,
-    /// Index into `logins_worked`.
-    login: u32,
     pub(super) attempts: u64,
     pub(super) ok: u64,
     pub(super) faults: u64,
@@ -54,7 +53,7 @@ pub(super) struct Exits {
     fleet: Fleet,
     rows: Vec<Row>,
     alarms: Alarms,
-    logins_worked: Vec<bool>,
+    logins: Logins,
     latency: Median,
     /// Of all origins.
     slowest: Slowest,
@@ -66,11 +65,9 @@ pub(super) struct Exits {
 impl Exits {
     /// All exits healthy and empty. `groups`: the groups' caps.
     pub(super) fn new(seats: &[Seat], groups: &[u32], no_exit_timeout: Duration) -> Exits {
-        let logins = login_indices(seats);
-        let row = |(seat, &login): (&Seat, &u32)| Row {
+        let row = |seat: &Seat| Row {
             id: seat.id.clone(),
             ceiling: seat.ceiling.max(1),
-            login,
             attempts: 0,
             ok: 0,
             faults: 0,
@@ -83,9 +80,9 @@ impl Exits {
         let mut exits = Exits {
             pool: Pool::new(groups, seats.iter().map(|seat| seat.group)),
             fleet: Fleet::new(seats.iter().map(|seat| seat.ceiling), no_exit_timeout),
-            rows: seats.iter().zip(&logins).map(row).collect(),
+            rows: seats.iter().map(row).collect(),
             alarms: Alarms::default(),
-            logins_worked: vec![false; seats.len()],
+            logins: Logins::new(seats),
             latency: Median::default(),
             slowest: Slowest::default(),
             freed: 0,
@@ -227,12 +224,12 @@ impl Exits {
 
     /// Whether the exit's login was ever taken, here or at another exit with the same one.
     pub(super) fn login_worked(&self, exit: ExitIx) -> bool {
-        self.logins_worked[self.rows[exit.index()].login as usize]
+        self.logins.worked(exit)
     }
 
     /// The exit's login was taken.
     pub(super) fn login_works(&mut self, exit: ExitIx) {
-        self.logins_worked[self.rows[exit.index()].login as usize] = true;
+        self.logins.works(exit);
     }
 
     /// What the exit has shown it can do.
@@ -356,21 +353,24 @@ impl Exits {
         });
     }
 
+    /// What the exit's health lets it carry now.
+    fn open_cap(&self, exit: ExitIx, now: Time) -> u32 {
+        let usable_at = self.fleet.usable_at(exit.number());
+        match usable_at.is_some_and(|at| at <= now) {
+            true => self.fleet.cap(exit.number(), now),
+            false => 0,
+        }
+    }
+
     fn sync(&mut self, exit: ExitIx, now: Time) {
-        let index = exit.number();
-        let usable = self.fleet.usable_at(index).is_some_and(|at| at <= now);
-        let cap = if usable {
-            self.fleet.cap(index, now)
-        } else {
-            0
-        };
+        let cap = self.open_cap(exit, now);
         let before = self.pool.free(exit);
         self.pool.set_cap(exit, cap);
         let more = self.pool.free(exit).saturating_sub(before);
         self.freed = self.freed.saturating_add(more);
-        match self.fleet.changes_at(index, now) {
-            Some(at) => self.alarms.set(index, at),
-            None => self.alarms.cancel(index),
+        match self.fleet.changes_at(exit.number(), now) {
+            Some(at) => self.alarms.set(exit.number(), at),
+            None => self.alarms.cancel(exit.number()),
         }
     }
 
@@ -387,28 +387,11 @@ impl Exits {
             assert!(self.pool.peak(exit) <= self.rows[exit.index()].ceiling);
             // Exact unless an alarm is due that `wake` has not been told of.
             if self.alarms.first().is_none_or(|at| at > now) {
-                let usable = self.fleet.usable_at(index).is_some_and(|at| at <= now);
-                let cap = if usable {
-                    self.fleet.cap(index, now)
-                } else {
-                    0
-                };
+                let cap = self.open_cap(exit, now);
                 assert_eq!(self.pool.cap(exit), cap, "cap of exit {index}");
             }
         }
     }
-}
-
-/// For each seat the index of the first seat with the same login, or its own.
-fn login_indices(seats: &[Seat]) -> Vec<u32> {
-    let mut first = std::collections::HashMap::new();
-    (0..)
-        .zip(seats)
-        .map(|(index, seat)| match seat.credentials {
-            Some(login) => *first.entry(login).or_insert(index),
-            None => index,
-        })
-        .collect()
 }
 
 /// A reason for people, with the last error where that says more.

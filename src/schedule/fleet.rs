@@ -2,13 +2,13 @@
 //!
 //! Owns the exits' [`Health`], the pool's usual fault rate and share of 429s, panic and the end, and
 //! keeps them in step: a good answer through one exit ends a panic and gives all of them hope.
-//! Leaves to `blame` and `split` what is charged, and to the pool of exits who is picked.
+//! Leaves to `blame` and `split` what is charged, to `census` who is counted how, and to the pool
+//! of exits who is picked.
 //!
 //! The scheduler tells [`Fleet::has_slots`], asks [`Fleet::gate`] before each pick and calls
-//! [`Fleet::started`] after it, tells
-//! each end with one of `good`, `fault`, `congested`, `neutral` or `evict`, and calls
-//! [`Fleet::wake`] when an exit's [`Fleet::changes_at`] has come. After each of these it reads the
-//! exit's `cap` and `usable_at` anew.
+//! [`Fleet::started`] after it, tells each end with one of `good`, `fault`, `congested`, `neutral`
+//! or `evict`, and calls [`Fleet::wake`] when an exit's [`Fleet::changes_at`] has come. After each
+//! of these it reads the exit's `cap` and `usable_at` anew.
 
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use rand::Rng;
 
 use crate::model::Time;
 
+use super::census::{Census, Standing};
 use super::health::{
     Change, Charge, Ejection, Health, Odds, PoolShare, Proven, Reason, Span, State, Throttled,
 };
@@ -31,18 +32,7 @@ pub struct Fleet {
     throttled: PoolShare,
     panic: Panic,
     hope: LastHope,
-    /// Exits that statistics took out of use, for now or for good.
-    out: u32,
-    /// Exits that are final failures for reasons of their own (credentials, interception).
-    unfit: u32,
-    /// Exits in no rest: healthy, limited or on probation.
-    up: u32,
-    /// Exits by state, in the order of [`State::ALL`].
-    by_state: [u32; State::ALL.len()],
-    /// Of those in no rest: the ones that gave a good answer in this run, and the ones of which
-    /// nothing is known yet, neither good nor bad.
-    known: u32,
-    fresh: u32,
+    census: Census,
     slots: Slots,
 }
 
@@ -63,6 +53,12 @@ struct Member {
     failed_once: bool,
     /// When statistics last took it out of use.
     out_at: Option<Time>,
+}
+
+impl Member {
+    fn standing(&self) -> Standing {
+        Standing::of(&self.health, self.failed_once)
+    }
 }
 
 /// An unclear fault, for [`Fleet::weigh`].
@@ -98,12 +94,7 @@ impl Fleet {
             throttled: PoolShare::default(),
             panic: Panic::default(),
             hope: LastHope::new(count, no_exit_timeout),
-            out: 0,
-            unfit: 0,
-            up: count,
-            by_state: [count, 0, 0, 0, 0],
-            known: 0,
-            fresh: count,
+            census: Census::new(count),
             slots: Slots::Free,
         }
     }
@@ -135,12 +126,12 @@ impl Fleet {
 
     /// Exits in use: neither resting after an ejection nor evicted.
     pub fn up(&self) -> u32 {
-        self.up
+        self.census.up
     }
 
     /// How many exits are in each state.
     pub fn by_state(&self) -> [(State, u32); State::ALL.len()] {
-        State::ALL.map(|state| (state, self.by_state[state as usize]))
+        self.census.by_state()
     }
 
     /// Whether a lease may be given out now.
@@ -274,9 +265,9 @@ impl Fleet {
         if member.health.proven() == Proven::Nothing {
             self.hope.stranger_failed(&mut member.failed, span);
         }
-        let before = Standing::of(member);
+        let before = member.standing();
         member.failed_once = true;
-        self.moved(before, Standing::of(&self.exits[exit as usize]));
+        self.census.moved(before, member.standing());
     }
 
     /// The exit refused with this many in flight, itself included.
@@ -336,7 +327,7 @@ impl Fleet {
         if self.panic.is_on() {
             return Ejection::Panic;
         }
-        Panic::ejection(self.exits.len() as u32 - self.unfit, self.out)
+        Panic::ejection(self.exits.len() as u32 - self.census.unfit, self.census.out)
     }
 
     fn is_probe(&self, exit: u32, span: Span) -> bool {
@@ -351,25 +342,14 @@ impl Fleet {
         event: impl FnOnce(&mut Health) -> Change,
     ) -> Change {
         let member = &mut self.exits[exit as usize];
-        let (before, was) = (Standing::of(member), member.health.state());
+        let before = member.standing();
         let change = event(&mut member.health);
-        let (after, is) = (Standing::of(member), member.health.state());
-        self.by_state[was as usize] -= 1;
-        self.by_state[is as usize] += 1;
+        self.census.moved(before, member.standing());
         if change == Change::Evicted {
             self.hope.evicted(&mut member.failed);
         }
-        self.moved(before, after);
         self.note_usable(now);
         change
-    }
-
-    fn moved(&mut self, before: Standing, after: Standing) {
-        self.up = self.up + after.up - before.up;
-        self.known = self.known + after.known - before.known;
-        self.fresh = self.fresh + after.fresh - before.fresh;
-        self.out = self.out + after.out - before.out;
-        self.unfit = self.unfit + after.unfit - before.unfit;
     }
 
     /// An exit that has answered before is usable as long as it does not rest after an ejection.
@@ -378,49 +358,14 @@ impl Fleet {
     fn note_usable(&mut self, now: Time) {
         let gate = self.gate(now);
         let chance = matches!(gate, Gate::Open | Gate::Probe) && self.slots == Slots::Free;
-        let trusted = self.known > 0 || self.fresh > 0 && !self.hope.most_failed();
+        let Census { known, fresh, .. } = self.census;
+        let trusted = known > 0 || fresh > 0 && !self.hope.most_failed();
         let usable = match gate {
             Gate::Shut(_) => Usable::None,
             Gate::Open | Gate::Probe | Gate::Probing if chance || trusted => Usable::Some,
             Gate::Open | Gate::Probe | Gate::Probing => Usable::None,
         };
         self.hope.usable(usable, now);
-    }
-}
-
-/// What one exit adds to each count of the pool, 0 or 1.
-#[derive(Clone, Copy)]
-struct Standing {
-    up: u32,
-    known: u32,
-    fresh: u32,
-    out: u32,
-    unfit: u32,
-}
-
-impl Standing {
-    fn of(member: &Member) -> Standing {
-        let health = &member.health;
-        let (up, out, unfit) = match (health.state(), health.reason()) {
-            (State::Healthy | State::Limited, _) => (1, 0, 0),
-            // Not yet shown to work: it still counts as taken out.
-            (State::Probation, _) => (1, 1, 0),
-            (State::Ejected, _) => (0, 1, 0),
-            (State::Evicted, Reason::NeverRecovered) => (0, 1, 0),
-            (State::Evicted, _) => (0, 0, 1),
-        };
-        let (known, fresh) = match (health.proven(), member.failed_once) {
-            (Proven::Nothing, false) => (0, up),
-            (Proven::Nothing, true) => (0, 0),
-            (Proven::Answers | Proven::Tls, _) => (up, 0),
-        };
-        Standing {
-            up,
-            known,
-            fresh,
-            out,
-            unfit,
-        }
     }
 }
 

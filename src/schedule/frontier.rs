@@ -6,20 +6,23 @@
 //! allows a start, but its jobs have tried every exit that is free), `Closed` (its jobs are
 //! given up), `Refill` (its jobs are being read from disk), `Idle` (no job waits); or, with all
 //! its jobs on disk and no memory of its own, `asleep`. Leaves to others: what the place should
-//! be (`site`), which exit (`pool`), how many jobs are in memory (`intake`).
+//! be (`site`), which exit (`pool`), how many jobs are in memory (`intake`). `on_disk` has the verbs
+//! for jobs that wait there, `check` compares every count with what is counted.
 //!
 //! Invariant: whatever changes a site is followed by [`Frontier::settle`], so a place is
 //! always the one that `site` asks for; only time makes it stale, and the alarms name when.
+
+mod check;
+mod on_disk;
 
 use std::collections::HashMap;
 
 use crate::model::{Origin, Time};
 
 use super::alarms::Alarms;
-use super::asleep::{Asleep, Chain};
+use super::asleep::Asleep;
 use super::lists::{Ladder, Links, List};
 use super::site::{Site, Wish};
-use super::steps::{Berth, Refill, Whose};
 use super::work::Work;
 
 /// Index of an origin. Its slot is used again once the origin is forgotten, which never
@@ -106,82 +109,6 @@ impl Frontier {
             self.settle(index, now);
         }
         index
-    }
-
-    /// The jobs of an origin on disk, and who keeps them; and how many of its jobs are in memory,
-    /// with its quota. `None` in place of these: the origin is not known.
-    pub(super) fn berth(&self, origin: &Origin) -> (Berth, Option<&Site>) {
-        let Some(&site) = self.by_origin.get(origin) else {
-            let key = Asleep::key(origin);
-            let berth = Berth {
-                whose: Whose::Asleep(key),
-                chain: self.asleep.get(key),
-            };
-            return (berth, None);
-        };
-        let here = self.site(site);
-        let berth = Berth {
-            whose: Whose::Site(site),
-            chain: here.chain,
-        };
-        (berth, Some(here))
-    }
-
-    /// A job was written to disk, where it is the newest of its origin.
-    pub(super) fn spilled(&mut self, berth: &Berth, newest: u64, now: Time) {
-        self.spilled += 1;
-        let chain = Chain::and(berth.chain, newest);
-        match berth.whose {
-            Whose::Asleep(key) => self.asleep.set(key, chain),
-            Whose::Site(site) => {
-                self.sites[site.index()].chain = Some(chain);
-                self.settle(site, now);
-            }
-        }
-    }
-
-    /// Lets jobs of an origin be read from disk, `most` of them; until they come it stands aside.
-    pub(super) fn refill(&mut self, site: SiteIx, most: usize) -> Option<Refill> {
-        let chain = self.sites[site.index()].chain?;
-        self.leave(site);
-        self.sites[site.index()].place = Place::Refill;
-        self.count(site);
-        Some(Refill {
-            whose: Whose::Site(site),
-            chain,
-            most,
-        })
-    }
-
-    pub(super) fn is_any_asleep(&self) -> bool {
-        self.asleep.len() > 0
-    }
-
-    /// Wakes the origin that sleeps longest.
-    pub(super) fn wake_one(&mut self, most: usize) -> Option<Refill> {
-        let (key, chain) = self.asleep.pop()?;
-        self.spilled -= chain.jobs as usize;
-        Some(Refill {
-            whose: Whose::Asleep(key),
-            chain,
-            most,
-        })
-    }
-
-    /// `read` jobs were read from disk; those that are left begin at `rest`.
-    pub(super) fn refilled(&mut self, refill: &Refill, read: usize, rest: Option<u64>, now: Time) {
-        let chain = refill.chain.without(read, rest);
-        self.spilled += chain.map_or(0, |chain| chain.jobs as usize);
-        match (refill.whose, chain) {
-            (Whose::Asleep(key), Some(chain)) => self.asleep.put_back(key, chain),
-            (Whose::Asleep(_), None) => {}
-            (Whose::Site(site), chain) => {
-                self.spilled -= refill.chain.jobs as usize;
-                self.sites[site.index()].chain = chain;
-                self.leave(site);
-                self.settle(site, now);
-            }
-        }
     }
 
     /// What is known of an origin.
@@ -395,55 +322,5 @@ impl Frontier {
         let now = here.startable_jobs();
         self.startable = self.startable + now - here.startable;
         here.startable = now;
-    }
-
-    /// Panics if an origin is not in exactly the place it must be in. For tests; O(origins).
-    pub(super) fn check(&self, now: Time) {
-        let (mut jobs, mut spilled, mut untried) = (0, self.asleep.jobs(), 0);
-        let mut startable = 0;
-        let (mut misfits, mut closed) = (0, 0);
-        for index in self.all() {
-            let site = self.site(index);
-            if self.by_origin.get(&site.origin) != Some(&index) {
-                assert_eq!(site.jobs(), 0, "a forgotten origin has jobs");
-                continue;
-            }
-            jobs += site.queue.len();
-            spilled += site.jobs() as usize - site.queue.len();
-            untried += usize::from(site.has_untried());
-            assert!(
-                site.chain.is_none() || self.asleep.get(Asleep::key(&site.origin)).is_none(),
-                "{} has two chains",
-                site.origin
-            );
-            assert_eq!(site.startable, site.startable_jobs(), "{}", site.origin);
-            startable += site.startable;
-            misfits += u32::from(site.place == Place::Misfit);
-            closed += u32::from(site.place == Place::Closed);
-            let fits = match (site.wish(now), site.place) {
-                // Whatever it wants meanwhile.
-                (_, Place::Refill) => site.chain.is_some(),
-                (Wish::Nothing, place) => place == Place::Idle,
-                (Wish::Land, place) => place == Place::Parked,
-                (Wish::GiveUp, place) => place == Place::Closed,
-                (Wish::At(_), place) => place == Place::Delayed,
-                (Wish::Start, Place::Ready { in_flight }) => in_flight == site.in_flight,
-                // Time has passed that `wake` has not been told of.
-                (Wish::Start, place) => matches!(place, Place::Misfit | Place::Delayed),
-            };
-            assert!(
-                fits,
-                "{} in {:?}, wants {:?}",
-                site.origin,
-                site.place,
-                site.wish(now)
-            );
-        }
-        assert_eq!(self.jobs, jobs, "jobs in memory");
-        assert_eq!(self.spilled, spilled, "jobs on disk");
-        assert_eq!(self.untried, untried, "origins with untried jobs");
-        assert_eq!(self.startable, startable);
-        assert_eq!(self.misfits.len(), misfits);
-        assert_eq!(self.closed.len(), closed);
     }
 }

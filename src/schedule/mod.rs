@@ -16,18 +16,21 @@
 //! a free exit that its jobs may take (5). A job that failed at every exit that is free waits
 //! for another one that is in use, for ten seconds at most (`dispatch`).
 //!
-//! Parts: `dispatch` (what starts; what is waited for no longer: `first_answer`) over `frontier`
-//! (origins by place: `site`, `queue`, `budget`, `asleep`), `intake` (how far the list is read) and
-//! `exits` (`pool` for load, `fleet` for health); `settle` and `charge` (what an end means) over
-//! the pure rules `blame`, `split`, `health`, `breaker`, `pair`, `retry`, `redirect`,
-//! `retry_after`. Every decision is O(1) in exits and origins, O(log n) where a timer is set.
+//! Parts: `dispatch` (what starts, through which exit: `choice`; what is waited for no longer:
+//! `first_answer`) over `frontier` (origins by place: `site`, `queue`, `budget`, `asleep`), `intake`
+//! (how far the list is read) and `exits` (`pool` for load, `fleet` for health); `settle`, `judge` and
+//! `charge` (what an end means) over the pure rules `blame`, `split`, `health`, `breaker`, `pair`,
+//! `retry`, `redirect`, `retry_after`. Every decision is O(1) in exits and origins, O(log n) where
+//! a timer is set.
 
 mod alarms;
 mod asleep;
 pub mod blame;
 pub mod breaker;
 pub mod budget;
+mod census;
 mod charge;
+mod choice;
 mod dispatch;
 pub mod distinct;
 mod exits;
@@ -38,9 +41,11 @@ mod frontier;
 pub mod health;
 mod held_back;
 mod intake;
+mod judge;
 pub mod last_hope;
 mod latency;
 mod lists;
+mod logins;
 pub mod pair;
 pub mod panic_mode;
 mod pool;
