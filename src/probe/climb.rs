@@ -1,13 +1,12 @@
 //! The ladder with real requests: closed-loop workers through one exit, or through several.
 //!
-//! Owns connections, budgets and the bound on requests of a whole probe. Leaves every decision
-//! to `ladder` and `level`, and whose fault a failure is to `schedule::blame`. One task owns all
-//! state; attempts are spawned and return facts, as in a run.
+//! Owns connections and the bound on requests of a whole probe. Leaves every decision to `ladder`
+//! and `level`, when a target may be asked to `budgets`, and whose fault a failure is to `judged`.
+//! One task owns all state; attempts are spawned and return facts, as in a run.
 //!
 //! Invariants: no request without its target's budget; not more in flight and not more sockets
 //! at an exit than its share of the level; never more requests than the probe may send.
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -16,13 +15,16 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 use url::Url;
 
+use super::budgets::{Budgets, Room};
 use super::found::{Found, Row};
-use super::ladder::{Ladder, Scope, Step, Verdict, within};
+use super::judged::judged;
+use super::ladder::{Ladder, Step};
 use super::level::{End, Level, Measured, Outcome, Plan};
+use super::scope::{Scope, within};
+use super::verdict::Verdict;
 use crate::fetch::{Conn, ConnRule, Conns, Fetcher, Request, Seat};
-use crate::model::{Attempt, Clock, Codes, FaultKind, Origin, Phase, Route, Secret, Time};
-use crate::schedule::blame::{ExitSign, OriginSign, Others, Seen, judge};
-use crate::schedule::budget::{Allowance, Budget};
+use crate::model::{Attempt, Clock, Codes, Route, Secret, Time};
+use crate::schedule::budget::Allowance;
 
 /// How long the last answers of a level are waited for: the next one begins with an idle exit.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -76,20 +78,10 @@ pub struct Spent {
 /// Probes one exit after the other.
 pub struct Prober {
     setup: Setup,
-    budgets: Vec<OriginBudget>,
-    /// By target.
-    budget_of: Vec<usize>,
+    budgets: Budgets,
     spent: Spent,
     last_error: Option<String>,
     odd_status: Option<u16>,
-}
-
-struct OriginBudget {
-    budget: Budget,
-    in_flight: u32,
-    /// Share of the requests that go there.
-    share: f64,
-    rate: Option<f64>,
 }
 
 /// An attempt that has ended.
@@ -104,28 +96,9 @@ struct Landed {
 impl Prober {
     /// Nothing is sent yet.
     pub fn new(setup: Setup) -> Prober {
-        let mut names: BTreeMap<String, usize> = BTreeMap::new();
-        let mut budgets: Vec<OriginBudget> = Vec::new();
-        let share = 1.0 / setup.targets.len().max(1) as f64;
-        let mut budget_of = Vec::new();
-        for target in &setup.targets {
-            let origin = Origin::of(&target.url);
-            let at = *names.entry(origin.as_str().to_owned()).or_insert_with(|| {
-                budgets.push(OriginBudget {
-                    budget: Budget::new(target.allowance),
-                    in_flight: 0,
-                    share: 0.0,
-                    rate: target.allowance.rate,
-                });
-                budgets.len() - 1
-            });
-            budgets[at].share += share;
-            budget_of.push(at);
-        }
         Prober {
+            budgets: Budgets::new(&setup.targets),
             setup,
-            budgets,
-            budget_of,
             spent: Spent::default(),
             last_error: None,
             odd_status: None,
@@ -223,17 +196,15 @@ impl Prober {
     }
 
     fn scope(&self, levels: Vec<u32>) -> Scope {
-        // Targets are asked in turn, so the tightest budget for its share sets the pace.
-        let paces = self.budgets.iter().filter_map(|b| Some(b.rate? / b.share));
         Scope {
             levels,
             targets: self.setup.targets.len(),
-            pace: paces.min_by(f64::total_cmp),
+            pace: self.budgets.pace(),
         }
     }
 
     async fn measure(&mut self, exits: &[usize], plan: Plan, rest: u32) -> Measured {
-        let mut round = Round::new(exits, plan, self.setup.keep_alive, self.setup.clock.now());
+        let mut round = Round::new(exits, plan, &self.setup);
         loop {
             let now = self.setup.clock.now();
             round.level.look(rest, now);
@@ -264,16 +235,13 @@ impl Prober {
     fn send(&mut self, round: &mut Round<'_>, now: Time) -> Option<Time> {
         while round.level.wants_more() && self.spent.requests < self.setup.max_requests {
             let target = round.level.next_target();
-            let origin = &mut self.budgets[self.budget_of[target]];
-            if origin.in_flight >= origin.budget.bound() {
-                return None;
-            }
-            if origin.budget.ready_at() > now {
-                return Some(origin.budget.ready_at());
+            match self.budgets.room(target, now) {
+                Room::Now => {}
+                Room::At(at) => return Some(at),
+                Room::AfterAnEnd => return None,
             }
             let worker = round.free.pop()?;
-            origin.budget.dispatch(now);
-            origin.in_flight += 1;
+            self.budgets.dispatch(target, now);
             self.spent.requests += 1;
             let Target {
                 url, authorization, ..
@@ -314,37 +282,14 @@ impl Prober {
         } = landed;
         round.conns.give_back(worker % round.exits.len(), conn, now);
         round.free.push(worker);
-        self.budgets[self.budget_of[target]].in_flight -= 1;
+        self.budgets.landed(target);
         self.spent.bytes += attempt.wire_bytes;
         let outcome = self.outcome(&attempt, round.concurrency);
         round.level.end(begun, target, outcome, now);
     }
 
     fn outcome(&mut self, attempt: &Attempt, in_flight: u32) -> Outcome {
-        // There is no second exit to ask, and nothing is known of this one.
-        let seen = Seen {
-            in_flight,
-            others: Others::None,
-            ..Seen::default()
-        };
-        let judgement = judge(attempt, &Codes::default(), &seen);
-        let outcome = match (judgement.exit, judgement.origin) {
-            (ExitSign::Congested, _) => Outcome::Refused,
-            (ExitSign::Fault | ExitSign::Unclear, _)
-                if in_flight > 1 && is_turned_away(attempt) =>
-            {
-                Outcome::TurnedAway
-            }
-            (ExitSign::Fault | ExitSign::Evict(_), _) => Outcome::ExitFault,
-            // The exit refuses this target.
-            (ExitSign::Neutral, OriginSign::Neutral) if attempt.refusal.is_some() => {
-                Outcome::ExitFault
-            }
-            (_, OriginSign::Throttled) => Outcome::Throttled,
-            (ExitSign::Good | ExitSign::Neutral, OriginSign::Fault) => Outcome::TargetFault,
-            (ExitSign::Good, _) => Outcome::Answer,
-            (ExitSign::Unclear | ExitSign::Neutral, _) => Outcome::Unclear,
-        };
+        let outcome = judged(attempt, in_flight);
         let status = attempt.status();
         match (outcome, &attempt.fault) {
             (Outcome::Answer, _) => {
@@ -371,7 +316,7 @@ impl Prober {
                 while let Some(landed) = round.tasks.join_next().await {
                     if let Ok(landed) = landed {
                         self.spent.bytes += landed.attempt.wire_bytes;
-                        self.budgets[self.budget_of[landed.target]].in_flight -= 1;
+                        self.budgets.landed(landed.target);
                         let (exit, now) =
                             (landed.worker % round.exits.len(), self.setup.clock.now());
                         round.conns.give_back(exit, landed.conn, now);
@@ -381,21 +326,8 @@ impl Prober {
             let _ = timeout(DRAIN, rest).await;
         }
         round.tasks.shutdown().await;
-        for origin in &mut self.budgets {
-            origin.in_flight = 0;
-        }
+        self.budgets.all_landed();
     }
-}
-
-/// Whether a new connection ended before anything came over it.
-fn is_turned_away(attempt: &Attempt) -> bool {
-    let last = match attempt.route {
-        Route::Tunnel => Phase::Handshake,
-        Route::Forward => Phase::Head,
-    };
-    let closed = |kind| matches!(kind, FaultKind::Refused | FaultKind::Reset | FaultKind::Eof);
-    let fault = attempt.fault.as_ref();
-    !attempt.reused && fault.is_some_and(|fault| fault.phase <= last && closed(fault.kind))
 }
 
 /// One level under way.
@@ -410,19 +342,19 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    fn new(exits: &[usize], plan: Plan, keep_alive: bool, now: Time) -> Round<'_> {
+    fn new<'a>(exits: &'a [usize], plan: Plan, setup: &Setup) -> Round<'a> {
         let count = exits.len() as u32;
         // Connections of its own for each level: never more sockets than workers, and each
         // worker's dial is in its first request, which does not count.
         let rules = (0..count).map(|place| ConnRule {
             ceiling: ((plan.concurrency + count - 1 - place) / count).max(1),
-            keep_alive,
+            keep_alive: setup.keep_alive,
         });
         let rules: Vec<ConnRule> = rules.collect();
         Round {
             exits,
             concurrency: plan.concurrency,
-            level: Level::new(plan, now),
+            level: Level::new(plan, setup.clock.now()),
             conns: Conns::new(&rules, plan.concurrency as usize),
             tasks: JoinSet::new(),
             free: (0..plan.concurrency as usize).rev().collect(),

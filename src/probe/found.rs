@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::knee::{Reason, Shift};
-use super::ladder::{Obstacle, Verdict};
 use super::level::Measured;
+use super::verdict::{Obstacle, Verdict};
 
 /// One level as people and files see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

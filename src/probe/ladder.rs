@@ -3,19 +3,20 @@
 //! Owns the order (warm-up, levels from below, the baseline again after level 4 and at the end,
 //! one bisection step under the knee), what is measured again in doubt, and the bound on
 //! requests. A pure state machine: [`Ladder::next`] says what to measure, [`Ladder::take`] takes
-//! what came. Leaves to `level` which samples count and to `knee` what they mean.
+//! what came. Leaves to `scope` which levels there are, to `level` which samples count and to `knee`
+//! what they mean.
 //!
 //! Invariant: the steps it asks for never take more requests than it was told are left.
 
 use super::knee::{Below, Finding, Reason, Shift, judge};
-use super::level::{End, MOST, Measured, Plan};
+use super::level::{End, MOST, Measured, Plan, REFUSALS};
+use super::scope::Scope;
+use super::verdict::{Obstacle, Verdict};
 
 /// After this level the baseline is measured again.
 const CHECK_AFTER: u32 = 4;
 /// Requests before the baseline: they find names, open tunnels and fill caches.
 const WARM_UP: u32 = 2;
-/// The contract's cap replaces a level that it is less than this much above.
-const NEAR: f64 = 1.4;
 /// A level counts as reached from this share of its concurrency on.
 const REACHED: f64 = 0.9;
 
@@ -31,80 +32,6 @@ pub(super) enum Step {
     },
     /// No more.
     Done(Verdict),
-}
-
-/// What a probe found.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verdict {
-    /// The exit carries `carries` at a time; at `knee` it no longer does.
-    Knee {
-        /// The last good level.
-        carries: u32,
-        /// The lowest level found bad.
-        knee: u32,
-        /// What was bad.
-        reason: Reason,
-    },
-    /// No knee up to the highest level asked for, or up to the contract's cap.
-    NoKnee {
-        /// The highest level.
-        carries: u32,
-    },
-    /// Nothing was found, and why.
-    None(Obstacle),
-}
-
-/// Why there is no verdict.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Obstacle {
-    /// The exit failed most requests, and it was its fault.
-    Exit,
-    /// The target failed most requests.
-    Target,
-    /// Most requests failed, and it cannot be told whose fault it is.
-    Unclear,
-    /// One request at a time fails too often already.
-    Faulty,
-    /// The target answered 429.
-    Throttled,
-    /// A level would take too long.
-    TooSlow,
-    /// The baseline moved while the levels were measured.
-    Unstable,
-    /// The budget of the targets does not allow this level.
-    Budget {
-        /// The level that cannot be reached.
-        level: u32,
-        /// Requests a second that it takes.
-        needs: f64,
-    },
-    /// Too few requests are left.
-    Spent,
-}
-
-/// What a ladder is for.
-#[derive(Clone, Debug)]
-pub(super) struct Scope {
-    /// Ascending, from 1, each above 0.
-    pub levels: Vec<u32>,
-    /// Different targets.
-    pub targets: usize,
-    /// Requests a second that the targets' budgets allow; `None`: unlimited.
-    pub pace: Option<f64>,
-}
-
-/// `levels` as far as the contract allows; it is then the last one itself.
-pub(super) fn within(levels: &[u32], cap: Option<u32>) -> Vec<u32> {
-    let highest = levels.last().copied().unwrap_or(1);
-    let Some(cap) = cap.filter(|cap| *cap < highest) else {
-        return levels.to_vec();
-    };
-    let below = |level: &&u32| **level == 1 || f64::from(**level) * NEAR <= f64::from(cap);
-    let mut kept: Vec<u32> = levels.iter().filter(below).copied().collect();
-    if cap > 1 {
-        kept.push(cap);
-    }
-    kept
 }
 
 /// What the level that was asked for last is for.
@@ -266,7 +193,7 @@ impl Ladder {
                 refusals: if self.refused() > 0 {
                     u32::MAX
                 } else {
-                    super::level::REFUSALS
+                    REFUSALS
                 },
                 ..Plan::of(level, targets)
             },
@@ -307,7 +234,7 @@ impl Ladder {
         match role {
             Role::WarmUp => {
                 if found.answers == 0 {
-                    self.ended = Some(whose(&found));
+                    self.ended = Some(Obstacle::of(&found));
                 }
             }
             Role::Base => {
@@ -486,20 +413,8 @@ fn obstacle(found: &Measured, role: Role, refused_below: u32) -> Option<Obstacle
         End::Failing if found.refused >= 2 && refused_below == 0 => None,
         // Too much for the exit: that is a knee, and not the end of everything.
         End::Failing if matches!(role, Role::Level(_) | Role::Bisection(_)) => {
-            Some(whose(found)).filter(|whose| *whose == Obstacle::Target)
+            Some(Obstacle::of(found)).filter(|whose| *whose == Obstacle::Target)
         }
-        End::Failing => Some(whose(found)),
-    }
-}
-
-/// Whose fault most of the failures are.
-fn whose(found: &Measured) -> Obstacle {
-    let (exit, unclear) = (found.exit_faults + found.refused, found.unclear);
-    if exit >= unclear.max(found.target_faults) {
-        Obstacle::Exit
-    } else if found.target_faults >= unclear {
-        Obstacle::Target
-    } else {
-        Obstacle::Unclear
+        End::Failing => Some(Obstacle::of(found)),
     }
 }

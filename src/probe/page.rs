@@ -35,35 +35,34 @@ pub fn page(tiers: &[TierEntry], groups: &[GroupEntry]) -> String {
          <h1>How much one exit carries</h1>\n"
     );
     for entry in tiers {
-        let name = match (&entry.tier, &entry.region) {
-            (None, None) => "exits without tier and region".to_owned(),
-            (Some(tier), None) => format!("tier {tier}"),
-            (None, Some(region)) => format!("region {region}"),
-            (Some(tier), Some(region)) => format!("tier {tier}, region {region}"),
-        };
-        let title = format!("{name}: per_exit {}", entry.per_exit);
         let about = about(&entry.date, &entry.targets, &entry.exits);
-        section(
-            &mut out,
-            [&title, &entry.verdict, &about],
-            &entry.levels,
-            entry.knee,
-        );
+        let texts = [&tier_title(entry), entry.verdict.as_str(), &about];
+        section(&mut out, texts, &entry.levels, entry.knee);
     }
     for entry in groups {
-        let cap = entry
-            .cap
-            .map_or("no cap found".to_owned(), |cap| format!("cap {cap}"));
-        let title = format!("group {}, exits together: {cap}", entry.group);
         let about = about(&entry.date, &entry.targets, &entry.exits);
-        section(
-            &mut out,
-            [&title, &entry.verdict, &about],
-            &entry.levels,
-            entry.knee,
-        );
+        let texts = [&group_title(entry), entry.verdict.as_str(), &about];
+        section(&mut out, texts, &entry.levels, entry.knee);
     }
     out + "</body></html>\n"
+}
+
+fn tier_title(entry: &TierEntry) -> String {
+    let name = match (&entry.tier, &entry.region) {
+        (None, None) => "exits without tier and region".to_owned(),
+        (Some(tier), None) => format!("tier {tier}"),
+        (None, Some(region)) => format!("region {region}"),
+        (Some(tier), Some(region)) => format!("tier {tier}, region {region}"),
+    };
+    format!("{name}: per_exit {}", entry.per_exit)
+}
+
+fn group_title(entry: &GroupEntry) -> String {
+    let cap = match entry.cap {
+        Some(cap) => format!("cap {cap}"),
+        None => "no cap found".to_owned(),
+    };
+    format!("group {}, exits together: {cap}", entry.group)
 }
 
 fn about(date: &str, targets: &[String], exits: &[String]) -> String {
