@@ -11,8 +11,9 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use super::ends::{Code, Stopped, code_of, end_here};
 use super::fleet::{Fleet, FleetConfig, PerExit};
-use super::{Cli, Code, Command, Stopped, run, settings, stdout};
+use super::{Cli, Command, run, settings, stdout};
 use crate::engine::{self, Signals};
 use crate::fetch::{ConnRule, Conns, Fetcher, Request};
 use crate::input::{ListSource, exits};
@@ -26,10 +27,10 @@ pub(super) fn demo() -> Result<Code, Stopped> {
     let runtime = super::runtime::start()?;
     runtime.block_on(async {
         // From here to the end: what the main job catches would be deaf after it.
-        let mut signals = Signals::catch(run::end_here).map_err(Stopped::local)?;
+        let mut signals = Signals::catch(end_here).map_err(Stopped::local)?;
         tokio::select! {
             shown = show() => shown,
-            ended = signals.next() => Ok(run::code_of(&ended)),
+            ended = signals.next() => Ok(code_of(&ended)),
         }
     })
 }

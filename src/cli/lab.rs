@@ -104,7 +104,7 @@ pub(super) fn lab(args: LabArgs) -> Result<Code, Stopped> {
 }
 
 async fn serve(args: LabArgs) -> Result<Code, Stopped> {
-    let mut signals = Signals::catch(super::run::end_here).map_err(Stopped::local)?;
+    let mut signals = Signals::catch(super::ends::end_here).map_err(Stopped::local)?;
     let lab = Lab::start(args.config()).await.map_err(Stopped::local)?;
     lab.write(&args.write).map_err(Stopped::local)?;
     let text = format!(

@@ -1,7 +1,7 @@
 //! The command line: what was typed, resolved into what is meant, one file per subcommand.
 //!
-//! Exit codes are made here and nowhere else. Standard output is data; everything said to
-//! people on the way goes to standard error.
+//! Standard output is data; everything said to people on the way goes to standard error. `ends`
+//! makes the exit codes.
 
 mod args;
 mod cat;
@@ -10,11 +10,13 @@ mod connection;
 mod demo;
 mod descriptors;
 mod dry_run;
+mod ends;
 mod fleet;
 mod hints;
 mod keys;
 mod lab;
 mod layers;
+mod lists;
 mod logging;
 mod metrics;
 mod print_config;
@@ -38,6 +40,7 @@ use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use config::{Config, File};
+use ends::{Code, Stopped};
 use layers::Resolved;
 
 /// Shown under `--help`.
@@ -100,68 +103,6 @@ enum Command {
         /// The page of this command, such as run
         command: Option<String>,
     },
-}
-
-/// How the program ends; see DESIGN "Exit codes".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Code {
-    Ok = 0,
-    Local = 1,
-    Usage = 2,
-    SomeFailed = 3,
-    NoExit = 4,
-    OutOfTime = 5,
-    Interrupted = 130,
-    ReaderGone = 141,
-    Terminated = 143,
-}
-
-impl From<Code> for ExitCode {
-    fn from(code: Code) -> ExitCode {
-        ExitCode::from(code as u8)
-    }
-}
-
-/// An error with the exit code it means.
-struct Stopped {
-    code: Code,
-    error: anyhow::Error,
-}
-
-impl Stopped {
-    /// The command line, the settings or a list cannot be used; or this machine failed over it,
-    /// which the same command may get over.
-    fn usage(error: impl Into<anyhow::Error>) -> Stopped {
-        let error = error.into();
-        let code = match error.chain().any(is_of_machine) {
-            true => Code::Local,
-            false => Code::Usage,
-        };
-        Stopped { code, error }
-    }
-
-    /// This machine cannot do it.
-    fn local(error: impl Into<anyhow::Error>) -> Stopped {
-        Stopped {
-            code: Code::Local,
-            error: error.into(),
-        }
-    }
-}
-
-/// The system had no room for a file, or its disk failed; no file was named wrongly.
-fn is_of_machine(cause: &(dyn std::error::Error + 'static)) -> bool {
-    use rustix::io::Errno;
-    const MACHINE: [Errno; 5] = [
-        Errno::IO,
-        Errno::MFILE,
-        Errno::NFILE,
-        Errno::NOMEM,
-        Errno::NOSPC,
-    ];
-    let own = cause.downcast_ref::<std::io::Error>();
-    let code = own.and_then(std::io::Error::raw_os_error);
-    code.is_some_and(|code| MACHINE.iter().any(|errno| errno.raw_os_error() == code))
 }
 
 /// Parses the command line, runs the command, answers with its exit code.
@@ -249,18 +190,6 @@ fn execute(command: Command, words: &[OsString]) -> Result<Code, Stopped> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_list_that_the_machine_cannot_read_is_no_mistake_of_the_user() {
-        let code = |errno| {
-            let error = std::io::Error::from_raw_os_error(errno);
-            Stopped::usage(anyhow::Error::from(error).context("cannot open urls.txt")).code
-        };
-        assert_eq!(code(2), Code::Usage, "ENOENT");
-        assert_eq!(code(13), Code::Usage, "EACCES");
-        assert_eq!(code(5), Code::Local, "EIO");
-        assert_eq!(code(24), Code::Local, "EMFILE");
-    }
 
     #[test]
     fn the_command_line_is_consistent() {

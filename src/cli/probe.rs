@@ -1,110 +1,37 @@
 //! `exitfetch probe`: which exits are probed, in which order, what is shown and written.
 //!
-//! Owns the flags and the course of a probe; `pick` chooses exits, `show` has the words. How an
-//! exit is measured is `crate::probe`'s.
+//! Owns the course of a probe; `args` has the flags, `targets` what is asked for, `pick` chooses
+//! exits, `show` has the words. How an exit is measured is `crate::probe`'s.
 
+mod args;
 mod pick;
 mod show;
+mod targets;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
-use clap::Args;
+use anyhow::anyhow;
 
 use super::config::Config;
-use super::connection::ConnectionArgs;
-use super::run::{code_of, end_here, no_usable_exit};
-use super::values::{Levels, Rate};
-use super::{Code, Stopped, logging, settings, stdout};
+use super::ends::{Code, Stopped, code_of, end_here};
+use super::{lists, logging, settings, stdout};
 use crate::engine::{self, Signals};
 use crate::fetch::Fetcher;
-use crate::input::{ListSource, exits, target};
-use crate::model::{Clock, Exit, Origin};
+use crate::input::ListSource;
+use crate::model::{Clock, Exit};
 use crate::probe::{
-    Found, GroupEntry, Obstacle, ProbeFile, Prober, Setup, Target, TierEntry, Together, Verdict,
-    page,
+    Found, GroupEntry, Obstacle, ProbeFile, Prober, Setup, TierEntry, Together, Verdict, page,
 };
 use crate::report::write_whole;
-use crate::schedule::budget::Allowance;
-use pick::{Class, Sample};
-use show::{Failed, Outcome};
+use pick::Class;
+use show::{Failed, Form, Outcome, Screen};
+use targets::{shares_connections, targets};
 
-/// Shown under `probe --help`.
-pub(super) const EXAMPLES: &str = "\
-DUR: 10s, 1m30s, 250ms. R: a number per second, or /m, /h.
+pub(super) use args::{EXAMPLES, ProbeArgs};
 
-Example:
-  exitfetch probe --exits exits.txt --target https://you.example/ping --own-target
-
-Choose a small page that answers fast and that you may ask for some hundred times. What
-is found is written beside the exit list (exits.txt.probe.json), and `exitfetch run`
-takes its caps from there. Rehearse it without any site: `exitfetch lab`.
-
-Exit status: 0 all exits measured, 1 local failure, 2 usage, 3 some without a verdict,
-4 no exit served, 130 or 143 interrupted.";
-
-/// Requests per second to a target that is not the user's own.
-const USUAL_RATE: f64 = 10.0;
 /// Exits of a group that are probed together.
 const TOGETHER: usize = 5;
-
-/// `exitfetch probe`.
-#[derive(Args, Debug)]
-pub(super) struct ProbeArgs {
-    /// Exits, one a line: a file, an https:// address, or - for standard input
-    #[arg(long, value_name = "FILE|URL|-", help_heading = "Lists")]
-    exits: Option<String>,
-    /// A page to ask for; several are asked in turn
-    #[arg(long, value_name = "URL", help_heading = "Lists")]
-    target: Vec<String>,
-
-    /// Requests at a time to try, from 1 upwards
-    #[arg(
-        long,
-        value_name = "N,N,…",
-        default_value = "1,2,4,8,16",
-        help_heading = "Exits"
-    )]
-    levels: Levels,
-    /// Exits to probe of each tier, region and group; the 25th percentile counts
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Exits")]
-    sample: u32,
-    /// Probe every exit
-    #[arg(long, conflicts_with = "sample", help_heading = "Exits")]
-    all: bool,
-    /// Then probe exits of a group together, to find what the group carries
-    #[arg(long, help_heading = "Exits")]
-    joint: bool,
-
-    /// Requests per second to one site through all exits together [default: 10]
-    #[arg(
-        long,
-        value_name = "R",
-        allow_negative_numbers = true,
-        help_heading = "Sites"
-    )]
-    rate: Option<Rate>,
-    /// The targets are yours: no rate holds unless --rate is given
-    #[arg(long, help_heading = "Sites")]
-    own_target: bool,
-    /// Most requests of the whole probe
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Sites")]
-    max_requests: u32,
-
-    #[command(flatten)]
-    connection: ConnectionArgs,
-
-    /// Print the result as JSON
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-    /// Write a page with drawings
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    html: Option<PathBuf>,
-    /// Settings file [default: ./exitfetch.toml, if there is one]
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub(super) config: Option<PathBuf>,
-}
 
 pub(super) fn probe(args: ProbeArgs, config: Config) -> Result<Code, Stopped> {
     let clock = engine::start_clock();
@@ -145,7 +72,9 @@ struct Course {
 impl Course {
     async fn prepare(args: ProbeArgs, config: Config, clock: Clock) -> Result<Course, Stopped> {
         let targets = targets(&args, &config).map_err(Stopped::usage)?;
-        let (source, exits) = read_exits(&args).await?;
+        let source = lists::source("--exits", args.exits.as_deref()).map_err(Stopped::usage)?;
+        let warn = |warning: &str| logging::say(&format!("warning: {warning}"));
+        let exits = lists::exits(source.clone(), warn).await?.exits;
         let file = match &source {
             ListSource::File(list) => {
                 let path = ProbeFile::beside(list);
@@ -188,12 +117,7 @@ impl Course {
 
     /// One exit after the other; a tier and region is done when its exits are.
     async fn singles(&mut self) -> Result<(), Stopped> {
-        let sample = if self.args.all {
-            Sample::All
-        } else {
-            Sample::Each(self.args.sample)
-        };
-        let classes = pick::classes(&self.exits, sample);
+        let classes = pick::classes(&self.exits, self.args.sample());
         let count: usize = classes.iter().map(|class| class.exits.len()).sum();
         let takes = u64::from(self.prober.ladder_takes()) * count as u64;
         if count > 1 && takes > u64::from(self.args.max_requests) {
@@ -214,7 +138,7 @@ impl Course {
             let exit = &self.exits[at];
             let cap = self.cap_of(exit);
             let title = show::exit_title(exit, cap);
-            let mut screen = show::Screen::new(self.args.json, &title)?;
+            let mut screen = Screen::new(self.args.form(), &title)?;
             let one = self
                 .prober
                 .single(at, cap, &mut |row| screen.row(row))
@@ -289,7 +213,7 @@ impl Course {
             cap: self.config.groups.get(&group).map(|config| config.cap),
         };
         let title = show::group_title(&group, exits.len());
-        let mut screen = show::Screen::new(self.args.json, &title)?;
+        let mut screen = Screen::new(self.args.form(), &title)?;
         let found = self
             .prober
             .joint(exits, bounds, &mut |row| screen.row(row))
@@ -340,10 +264,9 @@ impl Course {
             let page = page(&self.outcome.tiers, &self.outcome.groups);
             write_whole(path, page.as_bytes()).map_err(Stopped::local)?;
         }
-        let text = if self.args.json {
-            self.outcome.json().map_err(Stopped::local)?
-        } else {
-            self.outcome.last_lines()
+        let text = match self.args.form() {
+            Form::Table => self.outcome.last_lines(),
+            Form::Json => self.outcome.json().map_err(Stopped::local)?,
         };
         stdout::print(&text).map_err(Stopped::local)?;
         Ok(self.outcome.code())
@@ -380,10 +303,10 @@ impl Course {
     }
 
     fn say(&self, text: &str) -> Result<(), Stopped> {
-        if self.args.json {
-            return Ok(());
+        match self.args.form() {
+            Form::Table => stdout::print(text).map_err(Stopped::local),
+            Form::Json => Ok(()),
         }
-        stdout::print(text).map_err(Stopped::local)
     }
 }
 
@@ -392,76 +315,4 @@ fn knee_of(found: &Found) -> (Option<u32>, Option<String>) {
         Verdict::Knee { knee, reason, .. } => (Some(knee), Some(reason.as_str().to_owned())),
         Verdict::NoKnee { .. } | Verdict::None(_) => (None, None),
     }
-}
-
-/// Targets with their budgets, and how they are shown.
-fn targets(args: &ProbeArgs, config: &Config) -> anyhow::Result<Vec<(Target, String)>> {
-    if args.target.is_empty() {
-        bail!(
-            "--target is missing\nhint: name a page that you may load some hundred times, such as a ping page of your own; `exitfetch lab` rehearses it without any site"
-        );
-    }
-    let usual = match (args.rate, args.own_target) {
-        (Some(rate), _) => rate.0,
-        (None, true) => None,
-        (None, false) => Some(USUAL_RATE),
-    };
-    let one = |text: &String| {
-        let parsed = target::parse(text.trim());
-        let parsed = parsed.map_err(|reason| anyhow!("--target: the URL {reason}"))?;
-        let origin = Origin::of(&parsed.url);
-        let own = config.origins.iter().find(|(site, _)| site.0 == origin);
-        let own = own.map(|(_, config)| config);
-        let allowance = Allowance {
-            rate: own.and_then(|own| own.rate).map_or(usual, |rate| rate.0),
-            burst: own.and_then(|own| own.burst).unwrap_or(1),
-            per_origin: own.and_then(|own| own.per_origin),
-        };
-        let shown = parsed
-            .listed
-            .as_deref()
-            .unwrap_or(parsed.url.as_str())
-            .to_owned();
-        let target = Target {
-            url: parsed.url,
-            authorization: parsed.authorization,
-            allowance,
-        };
-        Ok((target, shown))
-    };
-    args.target.iter().map(one).collect()
-}
-
-/// Whether one connection can serve all targets: then levels do not differ in how often they
-/// dial, and connections are kept.
-fn shares_connections(targets: &[(Target, String)], connection: &ConnectionArgs) -> bool {
-    let forwarded =
-        |(target, _): &(Target, String)| target.url.scheme() == "http" && !connection.tunnel;
-    let place =
-        |(target, _): &(Target, String)| (target.url.scheme().to_owned(), Origin::of(&target.url));
-    let same = targets
-        .windows(2)
-        .all(|pair| place(&pair[0]) == place(&pair[1]));
-    same || targets.iter().all(forwarded)
-}
-
-async fn read_exits(args: &ProbeArgs) -> Result<(ListSource, Vec<Exit>), Stopped> {
-    let given = args.exits.as_deref().filter(|text| !text.is_empty());
-    let text = given.context("--exits is missing\nhint: name a file, an address or -");
-    let text = text.map_err(Stopped::usage)?;
-    let source: ListSource = text.parse().unwrap_or_else(|never| match never {});
-    let name = source.to_string();
-    let variable = |name: &str| std::env::var(name).ok();
-    let list = exits::read(source.clone(), None, variable).await;
-    let list = list.map_err(Stopped::usage)?;
-    for refused in &list.refused {
-        logging::say(&format!(
-            "warning: {name}:{}: {}",
-            refused.line, refused.reason
-        ));
-    }
-    if list.exits.is_empty() {
-        return Err(no_usable_exit(&name, &list));
-    }
-    Ok((source, list.exits))
 }

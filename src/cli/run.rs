@@ -2,24 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
-
-use anyhow::{Context, anyhow};
 
 use super::args::{RunArgs, SummaryForm};
 use super::config::Config;
 use super::descriptors::{self, Room};
+use super::ends::{Code, Stopped, code, end_here, ended_before};
 use super::fleet::{Fleet, FleetConfig, PerExit, unknown_names};
 use super::hints::{self, Lists};
 use super::layers::Source;
 use super::probed::{self, Probed};
 use super::values::Span;
-use super::{Code, Meant, Stopped, dry_run, logging, metrics, settings, stdout};
+use super::{Meant, dry_run, lists, logging, metrics, settings, stdout};
 use crate::engine::{self, End, Ended, Plan, Signals, StatusRequests, Stored};
 use crate::fetch::{Conns, Fetcher};
-use crate::input::{ExitList, ListSource, Urls, exits, urls};
+use crate::input::{ListSource, Urls, urls};
 use crate::model::Clock;
 use crate::report::{Metrics, Progress, ProgressMode, Screen, Summary, write_files};
 use crate::schedule::{Rules, Scheduler};
@@ -105,7 +103,7 @@ struct Job {
 impl Job {
     async fn run(self, progress: Progress) -> Result<Code, Stopped> {
         let status = StatusRequests::catch().map_err(Stopped::local)?;
-        let (exit_list, url_list) = self.sources().map_err(Stopped::usage)?;
+        let (exit_list, url_list) = lists::both(&self.args).map_err(Stopped::usage)?;
         let (exit_list_name, list) = (exit_list.to_string(), url_list.to_string());
         let (fleet, variables) = self.fleet(exit_list).await?;
         let room =
@@ -183,43 +181,15 @@ impl Job {
         Ok(Some(max_time.saturating_sub(self.clock.now() - start)))
     }
 
-    fn sources(&self) -> anyhow::Result<(ListSource, ListSource)> {
-        let source = |given: &Option<String>, flag: &str| {
-            let given = given.as_deref().filter(|text| !text.is_empty());
-            let text = given.with_context(|| {
-                format!("{flag} is missing\nhint: name a file, an address or -")
-            })?;
-            Ok::<_, anyhow::Error>(
-                ListSource::from_str(text).unwrap_or_else(|never| match never {}),
-            )
-        };
-        let exits = source(&self.args.exits, "--exits")?;
-        let urls = source(&self.args.urls, "--urls")?;
-        if exits == ListSource::Stdin && urls == ListSource::Stdin {
-            return Err(anyhow!(
-                "--exits and --urls cannot both be standard input\nhint: put one list into a file"
-            ));
-        }
-        Ok((exits, urls))
-    }
-
     async fn fleet(&self, source: ListSource) -> Result<(Fleet, Variables), Stopped> {
         let name = source.to_string();
-        let variable = |name: &str| std::env::var(name).ok();
         let probed = if self.args.no_probe_file {
             Probed::default()
         } else {
             Probed::beside(&source, self.clock.unix(self.clock.now()))
         };
-        let list = exits::read(source, None, variable)
-            .await
-            .map_err(Stopped::usage)?;
-        for refused in &list.refused {
-            tracing::warn!("{name}:{}: {}", refused.line, refused.reason);
-        }
-        if list.exits.is_empty() {
-            return Err(no_usable_exit(&name, &list));
-        }
+        let warn = |warning: &str| tracing::warn!("{warning}");
+        let list = lists::exits(source, warn).await?;
         if list.duplicates > 0 {
             tracing::info!("{name}: {} listed again, used once each", list.duplicates);
         }
@@ -361,51 +331,4 @@ struct Parts {
     metrics: Option<Metrics>,
     signals: Signals,
     status: StatusRequests,
-}
-
-/// Says why a list without a usable exit has none.
-pub(super) fn no_usable_exit(name: &str, list: &ExitList) -> Stopped {
-    let first = list.refused.first();
-    let why = first.map_or("it is empty".to_owned(), |refused| {
-        format!("line {}: {}", refused.line, refused.reason)
-    });
-    Stopped::usage(anyhow!(
-        "{name} has no usable exit ({why}); nothing was sent\nhint: write one per line, such as http://user:pass@host:port"
-    ))
-}
-
-/// A signal came before anything was sent; `what` had not happened yet.
-fn ended_before(ended: &Ended, what: &str) -> Stopped {
-    Stopped {
-        code: code_of(ended),
-        error: anyhow!("stopped before {what}; nothing was sent"),
-    }
-}
-
-/// Signals alone do not end the program. What the journal holds is whole lines all the same.
-pub(super) fn end_here(ended: Ended) {
-    let code = code_of(&ended);
-    // Standard error may be what blocks, so nothing is said.
-    std::process::exit(code as i32);
-}
-
-fn code(ended: &Ended, summary: &Summary) -> Code {
-    let totals = &summary.totals;
-    match code_of(ended) {
-        Code::Ok if totals.failed + totals.refused > 0 => Code::SomeFailed,
-        code => code,
-    }
-}
-
-/// What an end means whatever became of the entries.
-pub(super) fn code_of(ended: &Ended) -> Code {
-    match ended {
-        Ended::Complete => Code::Ok,
-        Ended::Local(_) => Code::Local,
-        Ended::NoExit => Code::NoExit,
-        Ended::OutOfTime => Code::OutOfTime,
-        Ended::Interrupted => Code::Interrupted,
-        Ended::Terminated => Code::Terminated,
-        Ended::ReaderGone => Code::ReaderGone,
-    }
 }

@@ -6,7 +6,8 @@ use std::fmt::Write;
 use bytesize::ByteSize;
 use serde::Serialize;
 
-use super::super::{Code, Stopped, stdout};
+use super::super::ends::{Code, Stopped};
+use super::super::stdout;
 use crate::model::Exit;
 use crate::probe::{Found, GroupEntry, Obstacle, Row, Spent, TierEntry, Verdict};
 
@@ -15,18 +16,27 @@ const BAR: f64 = 32.0;
 /// The bar of that length: so many times the answers of level 1.
 const FULL: f64 = 16.0;
 
+/// What standard output is to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A row per level while it is measured, and sentences.
+    Table,
+    /// The result alone, as JSON.
+    Json,
+}
+
 /// Where rows go while an exit is measured.
 pub(super) struct Screen {
-    silent: bool,
+    form: Form,
     /// Levels shown so far, and the goodput of level 1.
     seen: Vec<u32>,
     base: f64,
 }
 
 impl Screen {
-    /// Begins with the title and the names of the columns, unless the result is wanted as JSON.
-    pub(super) fn new(json: bool, title: &str) -> Result<Screen, Stopped> {
-        if !json {
+    /// Begins with the title and the names of the columns.
+    pub(super) fn new(form: Form, title: &str) -> Result<Screen, Stopped> {
+        if form == Form::Table {
             let head = format!(
                 "\n{title}\n  {:>5}  {:>7}  {:>8}  {:>8}  {:>9}  {:>7}  {:>6}\n",
                 "level", "reached", "median", "p95", "answers", "refused", "errors"
@@ -34,7 +44,7 @@ impl Screen {
             stdout::print(&head).map_err(Stopped::local)?;
         }
         Ok(Screen {
-            silent: json,
+            form,
             seen: Vec::new(),
             base: 0.0,
         })
@@ -51,7 +61,7 @@ impl Screen {
             ""
         };
         self.seen.push(row.concurrency);
-        if self.silent {
+        if self.form == Form::Json {
             return;
         }
         let share = row.goodput / self.base.max(1e-9) / FULL;
@@ -73,7 +83,7 @@ impl Screen {
 
     /// What it came to.
     pub(super) fn verdict(&self, found: &Found) -> Result<(), Stopped> {
-        if self.silent {
+        if self.form == Form::Json {
             return Ok(());
         }
         stdout::print(&format!("  {}\n", found.sentence())).map_err(Stopped::local)
