@@ -46,6 +46,23 @@ pub(super) struct SimulateArgs {
     verbose: bool,
 }
 
+impl SimulateArgs {
+    fn shown(&self) -> Shown {
+        match self.figures {
+            true => Shown::All,
+            false => Shown::Expected,
+        }
+    }
+}
+
+/// Which figures are printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// Those that the scenario has expectations about.
+    Expected,
+    All,
+}
+
 /// Flags of `run` that mean something without a network.
 const FLAGS: [&str; 15] = [
     "rate",
@@ -80,7 +97,7 @@ pub(super) fn simulate(args: &SimulateArgs) -> Result<Code, Stopped> {
         }
     };
     let outcome = simulate::run(&rehearsal.setting(), &mut tell);
-    let (report, as_expected) = rehearsal.report(&outcome, args.figures);
+    let (report, as_expected) = rehearsal.report(&outcome, args.shown());
     stdout::print(&report).map_err(Stopped::local)?;
     Ok(if as_expected {
         Code::Ok
@@ -136,7 +153,7 @@ impl Rehearsal {
     }
 
     /// What is printed, and whether all is as it must be.
-    fn report(&self, outcome: &Outcome, all_figures: bool) -> (String, bool) {
+    fn report(&self, outcome: &Outcome, shown: Shown) -> (String, bool) {
         let figures = &outcome.figures;
         let mut out = String::from("SIMULATION: nothing was fetched, all times are virtual\n");
         if !self.scenario.about.is_empty() {
@@ -158,7 +175,7 @@ impl Rehearsal {
                 figures.get("contrast.loss") * 100.0
             );
         }
-        if all_figures {
+        if shown == Shown::All {
             let lines = figures
                 .iter()
                 .map(|(name, value)| format!("{name} = {value}\n"));

@@ -66,8 +66,8 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// `failed_once`: it carried a fault that was mostly its own.
-    pub(super) fn of(health: &Health, failed_once: bool) -> Standing {
+    /// One exit's, by its health alone.
+    pub(super) fn of(health: &Health) -> Standing {
         let (up, out, unfit) = match (health.state(), health.reason()) {
             (State::Healthy | State::Limited, _) => (1, 0, 0),
             // Not yet shown to work: it still counts as taken out.
@@ -76,10 +76,9 @@ impl Standing {
             (State::Evicted, Reason::NeverRecovered) => (0, 1, 0),
             (State::Evicted, _) => (0, 0, 1),
         };
-        let (known, fresh) = match (health.proven(), failed_once) {
-            (Proven::Nothing, false) => (0, up),
-            (Proven::Nothing, true) => (0, 0),
-            (Proven::Answers | Proven::Tls, _) => (up, 0),
+        let (known, fresh) = match health.proven() {
+            Proven::Nothing => (0, up),
+            Proven::Answers | Proven::Tls => (up, 0),
         };
         Standing {
             state: health.state(),
@@ -89,5 +88,10 @@ impl Standing {
             out,
             unfit,
         }
+    }
+
+    /// The same of an exit that carried a fault that was mostly its own: something is known of it.
+    pub(super) fn once_failed(self) -> Standing {
+        Standing { fresh: 0, ..self }
     }
 }

@@ -57,7 +57,11 @@ struct Member {
 
 impl Member {
     fn standing(&self) -> Standing {
-        Standing::of(&self.health, self.failed_once)
+        let standing = Standing::of(&self.health);
+        match self.failed_once {
+            true => standing.once_failed(),
+            false => standing,
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::pace::{Allowed, Window, too_fast};
+use super::world::Ending;
 use crate::model::Time;
 use crate::schedule::{ExitIx, Scheduler, State};
 
@@ -277,9 +278,9 @@ impl Checks {
     }
 
     /// The last looks; what did not hold, the first few.
-    pub(super) fn finish(mut self, complete: bool, now: Time) -> Vec<String> {
+    pub(super) fn finish(mut self, ending: Ending, now: Time) -> Vec<String> {
         if let Some(line) = self.ended.iter().position(|ended| !ended)
-            && complete
+            && ending == Ending::Complete
         {
             self.complain(now, format_args!("job {} has no end", line + 1));
         }

@@ -11,7 +11,7 @@ use super::figures::{EXITS, Figures, ORIGINS, WINDOWS};
 use super::ideal;
 use super::scenario::GroupSpec;
 use super::tracks::ExitTrack;
-use super::world::World;
+use super::world::{Ending, World};
 use crate::model::Time;
 use crate::report::{ExitEnd, GroupRow, RunEnd, Summary};
 use crate::schedule::{ExitIx, State};
@@ -28,8 +28,8 @@ pub struct Outcome {
 }
 
 impl World<'_> {
-    /// The end; `complete`: it came to its own end.
-    pub(super) fn finish(self, complete: bool) -> Outcome {
+    /// The end.
+    pub(super) fn finish(self, ending: Ending) -> Outcome {
         let figures = self.figures();
         let over = self.scheduler.is_over();
         let exit = |number: u32| {
@@ -66,15 +66,15 @@ impl World<'_> {
             disk_alone: Duration::ZERO,
             slots: 0,
             group_share: 0.0,
-            stopped: match (over, complete) {
+            stopped: match (over, ending) {
                 (true, _) => Some("no usable exit was left".to_owned()),
-                (false, true) => None,
-                (false, false) => Some("--max-time was reached".to_owned()),
+                (false, Ending::Complete) => None,
+                (false, Ending::Early) => Some("--max-time was reached".to_owned()),
             },
         };
         Outcome {
             summary: self.tally.finish(end),
-            broken: self.checks.finish(complete, self.now),
+            broken: self.checks.finish(ending, self.now),
             figures,
         }
     }

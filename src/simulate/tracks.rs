@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::exits::Exits;
 use super::origins::Origins;
 use crate::model::Failure;
+use crate::schedule::health::Throttled;
 use crate::schedule::{Change, Note, State};
 
 /// All counts.
@@ -72,10 +73,10 @@ impl Tracks {
         self.exits[exit].busy += took;
     }
 
-    /// A request reached its origin; `limited`: it answered with its limit.
-    pub(super) fn request(&mut self, host: usize, limited: bool) {
+    /// A request reached its origin, which answered with its limit or not.
+    pub(super) fn request(&mut self, host: usize, throttled: Throttled) {
         self.hosts[host].requests += 1;
-        self.hosts[host].refused += u64::from(limited);
+        self.hosts[host].refused += u64::from(throttled == Throttled::Yes);
     }
 
     /// A job has its end.

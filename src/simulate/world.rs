@@ -1,11 +1,9 @@
 //! The loop of a simulation: virtual time goes from one event to the next.
 //!
-//! Owns what the engine owns in a run: the scheduler, the attempts under way, the counts. It
-//! takes in the list as the scheduler asks for it, starts what may start, and lands each attempt
+//! Owns what the engine owns in a run: the scheduler, the attempts under way (`flights`), the
+//! counts. It takes in the list as the scheduler asks for it, starts what may start, and lands each attempt
 //! at the instant that `fate` has set.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use rand::SeedableRng;
@@ -15,19 +13,21 @@ use super::checks::{Checks, Leg, Seat as Checked, Showed};
 use super::disk::Disk;
 use super::exits::Exits;
 use super::fate::{self, Limits};
+use super::flights::{Flight, Flights};
 use super::load::Load;
 use super::origins::Origins;
 use super::outcome::Outcome;
 use super::pace::Allowed;
+use super::roster::{rows, seats};
 use super::scenario::Scenario;
 use super::tracks::Tracks;
 use super::usage::Usage;
 use crate::model::record::{RecordError, Waits};
-use crate::model::{self, Attempt, Failure, Origin, Outcome as Ended, Phase, Record, Scheme, Time};
+use crate::model::{Attempt, Failure, Origin, Outcome as Ended, Phase, Record, Time};
 use crate::report::{Tally, Tried};
+use crate::schedule::health::Throttled;
 use crate::schedule::{
-    Lease, Next, Note, PauseCause, Refill, Room, Rules, Scheduler, Seat, Start, Ticket, Verdict,
-    Work,
+    Next, Note, PauseCause, Refill, Room, Rules, Scheduler, Start, Ticket, Verdict, Work,
 };
 
 /// Virtual time after which a run counts as one that never ends.
@@ -52,11 +52,20 @@ pub struct Setting<'a> {
     pub max_time: Option<Duration>,
 }
 
+/// How a simulation came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Its list was done.
+    Complete,
+    /// Its time was over, or nothing could happen any more.
+    Early,
+}
+
 /// Plays a scenario to its end. `told` hears of each change of an exit or an origin.
 pub fn run(setting: &Setting<'_>, told: &mut dyn FnMut(Time, &Note)) -> Outcome {
     let mut world = World::new(setting);
-    let complete = world.play(told);
-    world.finish(complete)
+    let ending = world.play(told);
+    world.finish(ending)
 }
 
 pub(super) struct World<'a> {
@@ -72,27 +81,12 @@ pub(super) struct World<'a> {
     disk: Disk,
     rng: Xoshiro256PlusPlus,
     pub(super) now: Time,
-    flights: Vec<Option<Flight>>,
-    spare: Vec<usize>,
-    landings: BinaryHeap<Reverse<(Time, u64, usize)>>,
-    serial: u64,
+    flights: Flights,
     pub(super) last_end: Time,
     pub(super) tally: Tally,
     pub(super) tracks: Tracks,
     pub(super) usage: Usage,
     pub(super) checks: Checks,
-}
-
-struct Flight {
-    lease: Lease,
-    work: Box<Work>,
-    attempt: Option<Attempt>,
-    leg: Leg,
-    delivered: bool,
-    /// When its head is there, if it ever is.
-    head: Option<Time>,
-    /// Of its landing.
-    serial: u64,
 }
 
 impl<'a> World<'a> {
@@ -132,16 +126,12 @@ impl<'a> World<'a> {
             disk: Disk::default(),
             rng,
             now: Time::ZERO,
-            flights: Vec::new(),
-            spare: Vec::new(),
-            landings: BinaryHeap::new(),
-            serial: 0,
+            flights: Flights::default(),
             last_end: Time::ZERO,
         }
     }
 
-    /// Whether it came to its own end.
-    fn play(&mut self, told: &mut dyn FnMut(Time, &Note)) -> bool {
+    fn play(&mut self, told: &mut dyn FnMut(Time, &Note)) -> Ending {
         let most = self
             .setting
             .max_time
@@ -150,22 +140,22 @@ impl<'a> World<'a> {
         loop {
             let wake = self.step(told);
             if self.load.is_read() && self.scheduler.is_empty() {
-                return true;
+                return Ending::Complete;
             }
-            let landing = self.landings.peek().map(|Reverse((at, ..))| *at);
+            let landing = self.flights.next_landing();
             let Some(next) = [wake, landing].into_iter().flatten().min() else {
                 self.checks
                     .complain(self.now, format_args!("jobs wait, and nothing will happen"));
-                return false;
+                return Ending::Early;
             };
             if next > most {
                 if self.setting.max_time.is_none() {
                     self.checks
                         .complain(self.now, format_args!("it does not end"));
                 }
-                return false;
+                return Ending::Early;
             }
-            let counts = (self.serial, self.tally.counts().failed);
+            let counts = (self.flights.landings_set(), self.tally.counts().failed);
             vain = if landing == Some(next) || counts != before {
                 0
             } else {
@@ -177,7 +167,7 @@ impl<'a> World<'a> {
                     self.now,
                     format_args!("it wakes for nothing, again and again"),
                 );
-                return false;
+                return Ending::Early;
             }
             self.now = next;
             self.land();
@@ -275,7 +265,6 @@ impl<'a> World<'a> {
             limits,
             &mut self.rng,
         );
-        self.serial += 1;
         let flight = Flight {
             lease,
             work,
@@ -283,55 +272,34 @@ impl<'a> World<'a> {
             leg,
             delivered: fate.delivered,
             head: fate.head.map(|head| self.now + head),
-            serial: self.serial,
         };
-        let slot = self.spare.pop().unwrap_or(self.flights.len());
-        match self.flights.get_mut(slot) {
-            Some(free) => *free = Some(flight),
-            None => self.flights.push(Some(flight)),
-        }
-        self.landings
-            .push(Reverse((self.now + fate.takes, self.serial, slot)));
+        self.flights.start(flight, self.now + fate.takes);
     }
 
     /// Ends the attempts that are due.
     fn land(&mut self) {
-        while let Some(Reverse((at, serial, slot))) = self.landings.peek().copied()
-            && at <= self.now
-        {
-            self.landings.pop();
-            // A flight that was cut has another landing.
-            let its = |flight: &mut Flight| flight.serial == serial;
-            if let Some(flight) = self.flights[slot].take_if(its) {
-                self.spare.push(slot);
-                self.end_attempt(flight);
-            }
+        while let Some(flight) = self.flights.land(self.now) {
+            self.end_attempt(flight);
         }
     }
 
     /// An attempt is not waited for any longer.
     fn cut(&mut self, ticket: Ticket) {
-        let of = |flight: &Option<Flight>| {
-            let lease = flight.as_ref().map(|flight| &flight.lease);
-            lease.is_some_and(|lease| lease.ticket() == Some(ticket))
-        };
-        if let Some(slot) = self.flights.iter().position(of) {
-            if let Some(flight) = &self.flights[slot] {
-                self.checks.cuts(flight.leg, &self.scheduler, self.now);
-                self.tracks.exits[flight.leg.exit].cut += 1;
-            }
+        if let Some((slot, flight)) = self.flights.with_ticket(ticket) {
+            self.checks.cuts(flight.leg, &self.scheduler, self.now);
+            self.tracks.exits[flight.leg.exit].cut += 1;
             self.cut_at(slot);
         }
     }
 
     /// None is.
     fn last_call(&mut self) {
-        (0..self.flights.len()).for_each(|slot| self.cut_at(slot));
+        self.flights.slots().for_each(|slot| self.cut_at(slot));
     }
 
     /// It goes on if its head is there, else it ends now.
     fn cut_at(&mut self, slot: usize) {
-        let Some(flight) = &mut self.flights[slot] else {
+        let Some(flight) = self.flights.at(slot) else {
             return;
         };
         if flight.head.is_some_and(|head| head <= self.now) {
@@ -339,9 +307,7 @@ impl<'a> World<'a> {
             return;
         }
         flight.attempt = Some(fate::cut(flight.attempt.as_ref()));
-        self.serial += 1;
-        flight.serial = self.serial;
-        self.landings.push(Reverse((self.now, self.serial, slot)));
+        self.flights.land_at(slot, self.now);
     }
 
     fn end_attempt(&mut self, flight: Flight) {
@@ -363,10 +329,11 @@ impl<'a> World<'a> {
         if delivered {
             let status = attempt.as_ref().and_then(Attempt::status);
             let limit = self.origins.spec(leg.host).limit.as_ref();
-            self.tracks.request(
-                leg.host,
-                limit.is_some_and(|limit| status == Some(limit.status)),
-            );
+            let throttled = match limit.is_some_and(|limit| status == Some(limit.status)) {
+                true => Throttled::Yes,
+                false => Throttled::No,
+            };
+            self.tracks.request(leg.host, throttled);
         }
         let verdict = match &attempt {
             Some(attempt) => {
@@ -427,42 +394,6 @@ fn allowed(rules: &Rules, origin: &Origin) -> Allowed {
         bound: bound
             .unwrap_or_else(|| rate.map_or(u32::MAX, |rate| ((4.0 * rate).ceil() as u32).max(2))),
     }
-}
-
-fn seats(exits: &Exits<'_>) -> Vec<Seat> {
-    let login = |exit: usize| {
-        let name = exits.spec(exit).login.as_ref()?;
-        Some(
-            name.bytes()
-                .fold(OTHER, |hash, byte| hash.rotate_left(5) ^ u64::from(byte)),
-        )
-    };
-    let seats = exits.all.iter().enumerate().map(|(at, exit)| Seat {
-        id: exit.id.clone(),
-        ceiling: exit.cap,
-        group: exit.group,
-        credentials: login(at),
-    });
-    seats.collect()
-}
-
-/// The exits as the summary names them.
-fn rows(exits: &Exits<'_>, scenario: &Scenario) -> Vec<model::Exit> {
-    let row = |(line, exit): (u64, &super::exits::Exit)| model::Exit {
-        id: exit.id.clone(),
-        scheme: Scheme::Http,
-        host: "simulated".into(),
-        port: 1,
-        login: None,
-        tier: None,
-        region: None,
-        group: exit
-            .group
-            .map(|group| scenario.groups[group as usize].name.as_str().into()),
-        cap: Some(exit.cap),
-        line,
-    };
-    (1..).zip(&exits.all).map(row).collect()
 }
 
 /// What the summary counts of a job's end; it names a job only where it failed.

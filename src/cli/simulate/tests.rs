@@ -41,7 +41,7 @@ fn each_scenario_of_the_folder_comes_out_as_it_says() {
             let text = std::fs::read_to_string(&file).unwrap();
             let (rehearsal, outcome) = play(&text, None);
             assert!(!rehearsal.scenario.expect.is_empty(), "{}", file.display());
-            let (report, met) = rehearsal.report(&outcome, false);
+            let (report, met) = rehearsal.report(&outcome, Shown::Expected);
             if !met {
                 *failed.lock().unwrap() += &format!("{}\n{report}\n", file.display());
             }
@@ -67,7 +67,7 @@ fn the_same_seed_gives_the_same_figures_and_another_one_does_not() {
 fn an_expectation_that_is_not_met_is_a_failure() {
     let text = LEAST.replace("\"jobs\":", "\"expect\": {\"ok\": 51},\n  \"jobs\":");
     let (rehearsal, outcome) = play(&text, None);
-    let (report, met) = rehearsal.report(&outcome, false);
+    let (report, met) = rehearsal.report(&outcome, Shown::Expected);
     assert!(
         !met && report.contains("FAIL  ok = 50, wanted 51"),
         "{report}"
