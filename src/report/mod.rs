@@ -6,6 +6,7 @@
 //! `metrics` listens.
 
 mod end;
+mod exits_csv;
 mod files;
 mod gather;
 mod html;
@@ -21,6 +22,7 @@ mod tally;
 pub mod timeline;
 
 pub use end::{ExitEnd, RunEnd};
+pub use exits_csv::ExitRow;
 pub use files::{write_files, write_whole};
 pub use gather::Gathered;
 pub use html::{escaped, page};
@@ -28,5 +30,5 @@ pub use metrics::Metrics;
 pub use origins::OriginRow;
 pub use progress::{Console, HeldBack, LogLine, Progress, ProgressMode, STATUS, Screen, Snapshot};
 pub use spent::{Share, Spent, Stage};
-pub use summary::{Example, ExitFacts, ExitRow, FailureRow, GroupRow, ProbedCaps, Summary, Totals};
+pub use summary::{Example, ExitFacts, FailureRow, GroupRow, ProbedCaps, Summary, Totals};
 pub use tally::{Counts, Tally, Tried};

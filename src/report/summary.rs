@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::end::{ExitEnd, RunEnd};
+use super::exits_csv::{self, ExitRow};
 use super::knob::{Limits, Parts, binding};
 use super::origins::OriginRow;
 use super::spent::{Share, Stage};
@@ -139,44 +140,6 @@ pub struct GroupRow {
     pub peak: u32,
 }
 
-/// An exit's row of `exits.csv`; the field order is the column order.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ExitRow {
-    /// The exit's id.
-    pub id: String,
-    /// Its tier.
-    pub tier: Option<String>,
-    /// Its group.
-    pub group: Option<String>,
-    /// The ceiling.
-    pub cap: u32,
-    /// Most leases at one time.
-    pub peak: u32,
-    /// Most open sockets at one time.
-    pub peak_sockets: u32,
-    /// Attempts made through it.
-    pub attempts: u64,
-    /// Those that ended a job as ok.
-    pub ok: u64,
-    /// Those held against it.
-    pub faults: u64,
-    /// Answers of 429 that came through it.
-    pub status_429: u64,
-    /// Body bytes received, as on the wire.
-    pub bytes: u64,
-    /// Median time to first byte.
-    pub ttfb_p50_ms: Option<f64>,
-    /// The time to first byte that 95 % of the answers kept.
-    pub ttfb_p95_ms: Option<f64>,
-    /// `healthy`, `limited`, `ejected`, `probation` or `evicted`.
-    pub state: &'static str,
-    /// Why it is not healthy; the last error where no reason was given, also where none of
-    /// its attempts was good.
-    pub reason: Option<String>,
-    /// What health left of the cap at the end.
-    pub cap_now: u32,
-}
-
 /// An exit's row and what `exits.csv` has no column for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExitFacts {
@@ -269,36 +232,9 @@ impl Summary {
     /// # Errors
     /// Never in practice: it is written to memory.
     pub fn csv(&self) -> anyhow::Result<String> {
-        let mut csv = csv::WriterBuilder::new()
-            .has_headers(false)
-            .from_writer(Vec::new());
-        csv.write_record(COLUMNS)?;
-        for exit in &self.exits {
-            csv.serialize(&exit.row)?;
-        }
-        Ok(String::from_utf8(csv.into_inner()?)?)
+        exits_csv::text(self.exits.iter().map(|exit| &exit.row))
     }
 }
-
-/// The columns of `exits.csv`: there also when no exit is.
-const COLUMNS: [&str; 16] = [
-    "id",
-    "tier",
-    "group",
-    "cap",
-    "peak",
-    "peak_sockets",
-    "attempts",
-    "ok",
-    "faults",
-    "status_429",
-    "bytes",
-    "ttfb_p50_ms",
-    "ttfb_p95_ms",
-    "state",
-    "reason",
-    "cap_now",
-];
 
 fn totals(counts: super::Counts, entries: u64, wall: Duration) -> Totals {
     let ended = counts.ok + counts.failed + counts.refused;
@@ -338,7 +274,7 @@ fn exit_facts(exit: &ExitTally, end: ExitEnd) -> ExitFacts {
             bytes: exit.bytes,
             ttfb_p50_ms: exit.ttfb.ms(0.5),
             ttfb_p95_ms: exit.ttfb.ms(0.95),
-            state: end.state,
+            state: end.state.to_owned(),
             reason,
             cap_now: end.cap_now,
         },

@@ -11,7 +11,8 @@ use bytesize::ByteSize;
 use unicode_width::UnicodeWidthStr;
 
 use super::Summary;
-use super::summary::{ExitFacts, ExitRow, Totals};
+use super::exits_csv::ExitRow;
+use super::summary::{ExitFacts, Totals};
 
 /// Exits shown one by one.
 const ROWS: usize = 60;
@@ -212,7 +213,7 @@ fn telling(exits: &[ExitFacts]) -> (Vec<&ExitFacts>, Vec<&ExitFacts>) {
 fn exit_cells(row: &ExitRow) -> Cells {
     let state = match &row.reason {
         Some(reason) => format!("{}: {}", row.state, clean(reason)),
-        None => row.state.to_owned(),
+        None => row.state.clone(),
     };
     [
         clean(&row.id),

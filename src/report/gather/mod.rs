@@ -4,9 +4,10 @@
 //! `probe.json` as far as each is there and usable. A run that was killed left some of them
 //! out or torn: what cannot be read is left out and counted, never a reason to stop.
 
-mod exits;
+mod failures;
 mod last_run;
 mod latency;
+mod light;
 mod probe;
 mod records;
 
@@ -15,13 +16,14 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
+use super::exits_csv::{self, ExitRow};
 use super::timeline::Tracks;
 
-pub(super) use exits::ExitLine;
+pub(super) use failures::Failed;
 pub(super) use last_run::LastRun;
 pub(super) use latency::Latencies;
 pub(super) use probe::Curve;
-pub(super) use records::{Failed, Records, Site};
+pub(super) use records::{Records, Site};
 
 /// All that the page shows.
 #[derive(Debug, Default)]
@@ -29,7 +31,7 @@ pub struct Gathered {
     /// The directory's name, for the title.
     pub(super) name: String,
     pub(super) records: Records,
-    pub(super) exits: Vec<ExitLine>,
+    pub(super) exits: Vec<ExitRow>,
     /// The end of the last run that ended.
     pub(super) last: Option<LastRun>,
     pub(super) tracks: Tracks,
@@ -46,7 +48,10 @@ impl Gathered {
     pub fn read(dir: &Path) -> anyhow::Result<Gathered> {
         check(dir)?;
         let mut notes = Vec::new();
-        let (exits, bad) = exits::read(&dir.join("exits.csv"))?;
+        let (exits, bad) = match open(&dir.join("exits.csv"))? {
+            Some(file) => exits_csv::read(file)?,
+            None => (Vec::new(), 0),
+        };
         tell_bad(&mut notes, "exits.csv", bad);
         let last = last_run::read(&dir.join("summary.json"))?;
         let tracks = Tracks::read(&dir.join("timeline.jsonl")).context("timeline.jsonl")?;

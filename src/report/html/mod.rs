@@ -43,7 +43,7 @@ pub fn page(gathered: Gathered) -> String {
     strips::section(&mut html, &axis);
     latency::section(&mut html, &gathered.records.tiers);
     curves::section(&mut html, &gathered.curves);
-    tables::failures(&mut html, &gathered.records.failures);
+    tables::failures(&mut html, gathered.records.failures.kinds());
     tables::exits(&mut html, &gathered.exits);
     tables::origins(&mut html, gathered.last.as_ref(), gathered.records.sites);
     over_time::changes(&mut html, &axis);

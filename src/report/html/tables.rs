@@ -3,8 +3,10 @@
 use super::figures::{bytes, count, millis, percent, rate, seconds};
 use super::markup::Html;
 use super::over_time::state_class;
+use crate::model::Outcome;
 use crate::report::OriginRow;
-use crate::report::gather::{ExitLine, Failed, LastRun, Site};
+use crate::report::exits_csv::ExitRow;
+use crate::report::gather::{Failed, LastRun, Site};
 use crate::report::largest::Largest;
 
 /// Origins listed.
@@ -72,11 +74,11 @@ fn origin_row(html: &mut Html, origin: &OriginRow) {
 }
 
 /// Exits: those that are odd first, then those used most.
-pub(super) fn exits(html: &mut Html, exits: &[ExitLine]) {
+pub(super) fn exits(html: &mut Html, exits: &[ExitRow]) {
     if exits.is_empty() {
         return;
     }
-    let mut order: Vec<&ExitLine> = exits.iter().collect();
+    let mut order: Vec<&ExitRow> = exits.iter().collect();
     if order.len() > 12 {
         order.sort_by_key(|exit| {
             let above = exit.peak.max(exit.peak_sockets) > exit.cap;
@@ -99,13 +101,9 @@ pub(super) fn exits(html: &mut Html, exits: &[ExitLine]) {
     html.raw("</tbody></table></div></section>");
 }
 
-fn exit_row(html: &mut Html, exit: &ExitLine) {
+fn exit_row(html: &mut Html, exit: &ExitRow) {
     html.element("<tr><th scope=row>", &exit.id, "</th>");
-    let tier = if exit.tier.is_empty() {
-        "–"
-    } else {
-        &exit.tier
-    };
+    let tier = exit.tier.as_deref().unwrap_or("–");
     html.element("<td>", tier, "</td>");
     html.element(
         "<td><span class=\"dot ",
@@ -113,8 +111,8 @@ fn exit_row(html: &mut Html, exit: &ExitLine) {
         "\"></span>",
     );
     html.put(&exit.state);
-    if !exit.reason.is_empty() {
-        html.element("<small>", &exit.reason, "</small>");
+    if let Some(reason) = &exit.reason {
+        html.element("<small>", reason, "</small>");
     }
     html.raw("</td><td class=n>").put(exit.cap);
     if exit.cap_now != exit.cap {
@@ -141,8 +139,8 @@ fn exit_row(html: &mut Html, exit: &ExitLine) {
     html.element("<td class=n>", bytes(exit.bytes), "</td></tr>");
 }
 
-fn rest_row(html: &mut Html, rest: &[&ExitLine]) {
-    let sum = |of: fn(&ExitLine) -> u64| count(rest.iter().map(|exit| of(exit)).sum());
+fn rest_row(html: &mut Html, rest: &[&ExitRow]) {
+    let sum = |of: fn(&ExitRow) -> u64| count(rest.iter().map(|exit| of(exit)).sum());
     html.element(
         "<tr class=sum><th scope=row>",
         count(rest.len() as u64),
@@ -174,7 +172,7 @@ pub(super) fn failures(html: &mut Html, failures: &[Failed]) {
         html.element("<code>", failed.kind.as_str(), "</code>");
         let blame = format!("{:?}", failed.blame).to_lowercase();
         html.element("<span class=\"badge quiet\">", blame, "</span>");
-        if failed.refused {
+        if failed.outcome == Outcome::Refused {
             html.raw("<span class=\"badge quiet\">refused</span>");
         }
         html.raw("</h3><ul>");
