@@ -87,16 +87,83 @@ fn every_place_that_the_architecture_names_exists() {
     }
 }
 
+/// The names in a text of the map: `scope`, `handshake/`.
+fn names(text: &str) -> BTreeSet<&str> {
+    let is_name = |word: &&str| {
+        !word.is_empty()
+            && word
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted
+        .map(|word| word.trim_end_matches('/'))
+        .filter(is_name)
+        .collect()
+}
+
+/// Files and folders right in a part, by name; not those for tests.
+fn modules(part: &Path) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for entry in std::fs::read_dir(part).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let name = name.trim_end_matches(".rs");
+        if !["mod", "tests", "testing"].contains(&name) && !name.ends_with("_tests") {
+            names.insert(name.to_owned());
+        }
+    }
+    names
+}
+
 #[test]
-fn every_part_of_the_sources_is_in_the_architecture() {
+fn every_part_of_the_sources_and_every_file_in_it_is_on_the_map() {
     let text = document("ARCHITECTURE.md");
+    let (_, map) = text.split_once("\n## The modules\n").unwrap();
+    let (map, _) = map.split_once("\n## ").unwrap();
     for entry in std::fs::read_dir(root().join("src")).unwrap() {
-        let entry = entry.unwrap();
-        let name = entry.file_name().into_string().unwrap();
-        let part = format!("\n- `{name}/` (floor ");
+        let path = entry.unwrap().path();
+        if !path.is_dir() {
+            continue;
+        }
+        let part = path.file_name().unwrap().to_str().unwrap();
+        let (_, own) = map
+            .split_once(&format!("\n- `{part}/` (floor "))
+            .unwrap_or_else(|| panic!("say what src/{part}/ owns"));
+        let mut own = own.split("\n- ").next().unwrap().to_owned();
+        if let Some((_, inside)) = map.split_once(&format!("\nInside `{part}/`:\n")) {
+            own += inside.split("\nInside ").next().unwrap();
+        }
+        let told = names(&own);
+        let missing: Vec<_> = modules(&path)
+            .into_iter()
+            .filter(|name| !told.contains(name.as_str()))
+            .collect();
         assert!(
-            !entry.path().is_dir() || text.contains(&part),
-            "say what src/{name}/ owns"
+            missing.is_empty(),
+            "not on the map of src/{part}/: {missing:?}"
+        );
+    }
+}
+
+#[test]
+fn every_name_on_the_map_is_a_file_or_a_verb() {
+    let text = document("ARCHITECTURE.md");
+    let (_, map) = text.split_once("\n## The modules\n").unwrap();
+    let (map, _) = map.split_once("\n## ").unwrap();
+    let mut files = Vec::new();
+    sources(&root().join("src"), &mut files);
+    let known: BTreeSet<&str> = files
+        .iter()
+        .flat_map(|file| {
+            file.iter()
+                .map(|name| name.to_str().unwrap().trim_end_matches(".rs"))
+        })
+        .collect();
+    let verbs = ["push", "next", "heard", "finish", "abandon"];
+    for name in names(map) {
+        assert!(
+            known.contains(name) || verbs.contains(&name),
+            "the map names {name}, which is not there"
         );
     }
 }
