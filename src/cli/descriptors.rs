@@ -2,6 +2,8 @@
 
 use anyhow::{Result, bail};
 
+use crate::model::counted;
+
 /// For the lists, the journal, the terminal, the runtime.
 const SPARE: u64 = 32;
 /// A job in flight: its socket, the one it closes first, its body's file.
@@ -40,7 +42,8 @@ fn divide(limit: u64, wanted: Option<u32>, most_useful: u64) -> Result<Room> {
         .min(most_useful.max(1));
     if wanted.is_some_and(|wanted| u64::from(wanted) > fits) {
         tracing::warn!(
-            "the limit of open files ({limit}) allows {fits} requests in flight: raise it (ulimit -n)"
+            "the limit of open files ({limit}) allows {} in flight: raise it (ulimit -n)",
+            counted(fits, "request", "requests")
         );
     }
     Ok(Room {

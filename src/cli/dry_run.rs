@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::fleet::Fleet;
 use super::{Code, Stopped, stdout};
 use crate::input::{Entry, Urls};
-use crate::model::Origin;
+use crate::model::{Origin, counted};
 use crate::schedule::{Floor, Rules};
 
 /// What one request is taken to last where nothing is known yet.
@@ -47,11 +47,12 @@ fn describe(origins: &HashMap<Origin, u64>, refused: u64, rules: &Rules, fleet: 
     let counts = origins.iter().map(|(origin, &jobs)| (origin, jobs));
     let floor = Floor::new(counts, rules, slots as f64, LATENCY);
     format!(
-        "{} entries: {jobs} to fetch from {} sites, {refused} refused\n\
-         {} exits carry {slots} requests at a time\n\
+        "{}: {jobs} to fetch from {}, {refused} refused\n\
+         {} {} at a time\n\
          {floor}\n",
-        jobs + refused,
-        origins.len(),
-        fleet.exits.len(),
+        counted(jobs + refused, "entry", "entries"),
+        counted(origins.len(), "site", "sites"),
+        counted(fleet.exits.len(), "exit carries", "exits carry"),
+        counted(slots, "request", "requests"),
     )
 }

@@ -191,16 +191,10 @@ mod tests {
 
     fn exit(tier: Option<&str>, cap: Option<u32>) -> Exit {
         Exit {
-            id: "e".into(),
-            scheme: Scheme::Http,
-            host: "127.0.0.1".into(),
-            port: 1,
-            login: None,
             tier: tier.map(Into::into),
-            region: None,
             group: Some("plan".into()),
             cap,
-            line: 1,
+            ..Exit::new("e", Scheme::Http, "127.0.0.1", 1)
         }
     }
 

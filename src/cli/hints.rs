@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::args::{LogFormat, RunArgs};
 use super::logging;
-use crate::model::{ErrorKind, Exit};
+use crate::model::{ErrorKind, Exit, counted};
 use crate::report::Summary;
 use crate::schedule::health::Reason;
 use crate::store::StoreError;
@@ -124,7 +124,11 @@ fn logins(summary: &Summary, lists: &Lists) -> Vec<String> {
         .collect();
     let more = refused.count();
     if more > 0 {
-        hints.push(format!("{more} more exits do not take their logins"));
+        hints.push(counted(
+            more,
+            "more exit does not take its login",
+            "more exits do not take their logins",
+        ));
     }
     hints
 }

@@ -9,7 +9,7 @@ use super::values::Span;
 use super::{Code, Stopped, stdout};
 use crate::engine::Signals;
 use crate::lab::{Account, Behaviour, ExitConfig, Lab, LabConfig};
-use crate::model::Scheme;
+use crate::model::{Scheme, counted};
 
 /// Shown under `lab --help`.
 pub(super) const EXAMPLES: &str = "\
@@ -108,12 +108,12 @@ async fn serve(args: LabArgs) -> Result<Code, Stopped> {
     let lab = Lab::start(args.config()).await.map_err(Stopped::local)?;
     lab.write(&args.write).map_err(Stopped::local)?;
     let text = format!(
-        "lab: {} exits; exits.txt, urls.txt and lab-ca.pem are in {}\n\
+        "lab: {}; exits.txt, urls.txt and lab-ca.pem are in {}\n\
          what they count: http://{}/stats\n\
          origin without exit: http://{} and https://{}\n\
          run: exitfetch run --exits exits.txt --urls urls.txt --per-exit 3\n\
          Ctrl-C ends it\n",
-        lab.exits().len(),
+        counted(lab.exits().len(), "exit", "exits"),
         args.write.display(),
         lab.control(),
         lab.origin_http(),

@@ -18,7 +18,7 @@ use super::{Meant, dry_run, lists, logging, metrics, settings, stdout};
 use crate::engine::{self, End, Ended, Plan, Signals, StatusRequests, Stored};
 use crate::fetch::{Conns, Fetcher};
 use crate::input::{ListSource, Urls, urls};
-use crate::model::Clock;
+use crate::model::{Clock, counted};
 use crate::report::{Metrics, Progress, ProgressMode, Screen, Summary, write_files};
 use crate::schedule::{Rules, Scheduler};
 use crate::store::{FailedBefore, OpenOptions, ResultsCopy, Store};
@@ -234,9 +234,13 @@ impl Job {
         let loaded = store.journal.loaded();
         if loaded.malformed > 0 {
             tracing::warn!(
-                "{}: {} lines are no records and were passed over",
+                "{}: {} passed over",
                 store.dir().join("results.jsonl").display(),
-                loaded.malformed
+                counted(
+                    loaded.malformed,
+                    "line is no record and was",
+                    "lines are no records and were"
+                )
             );
         }
         Ok(store)

@@ -140,18 +140,8 @@ pub(super) fn reset(stream: TcpStream) {
 
 /// An exit at `address`.
 pub(super) fn exit(scheme: Scheme, address: SocketAddr) -> Exit {
-    Exit {
-        id: address.to_string().into(),
-        scheme,
-        host: address.ip().to_string().into(),
-        port: address.port(),
-        login: None,
-        tier: None,
-        region: None,
-        group: None,
-        cap: None,
-        line: 1,
-    }
+    let host = address.ip().to_string();
+    Exit::new(address.to_string(), scheme, &host, address.port())
 }
 
 /// The same with a login.

@@ -78,7 +78,7 @@ pub async fn read(
     }
 }
 
-/// What makes an exit the same one: its identity (DESIGN "Words").
+/// What makes an exit the same one: its identity (`ARCHITECTURE.md`, Words).
 type Identity = (Scheme, Box<str>, u16, Option<Secret>);
 
 struct Reading<'a> {

@@ -209,7 +209,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The request certainly did not reach the origin (ALGORITHMS section 4, "ND").
+    /// The request certainly did not reach the origin.
     pub fn not_delivered(&self) -> bool {
         self.fault
             .as_ref()

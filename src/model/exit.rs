@@ -48,7 +48,7 @@ pub struct Login {
 /// One usable line of the exit list (one of `sessions=` where a line makes several).
 #[derive(Clone, Debug)]
 pub struct Exit {
-    /// Stable, non-secret name in every output (DESIGN "Words").
+    /// Stable, non-secret name in every output (`ARCHITECTURE.md`, Words).
     pub id: Arc<str>,
     /// How to speak to it.
     pub scheme: Scheme,
@@ -68,4 +68,22 @@ pub struct Exit {
     pub cap: Option<u32>,
     /// Line of the list, for messages.
     pub line: u64,
+}
+
+impl Exit {
+    /// An exit of which nothing else is known.
+    pub fn new(id: impl Into<Arc<str>>, scheme: Scheme, host: &str, port: u16) -> Exit {
+        Exit {
+            id: id.into(),
+            scheme,
+            host: host.into(),
+            port,
+            login: None,
+            tier: None,
+            region: None,
+            group: None,
+            cap: None,
+            line: 1,
+        }
+    }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Fault, FaultKind, Phase};
 
-/// Whose fault it was (ALGORITHMS section 4).
+/// Whose fault it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {

@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod codes;
+pub mod counted;
 pub mod exit;
 pub mod failure;
 pub mod job;
@@ -17,6 +18,7 @@ pub use attempt::{
     Attempt, Fault, FaultKind, Framing, Head, Phase, PhaseCounts, PhaseTimes, Route,
 };
 pub use codes::Codes;
+pub use counted::counted;
 pub use exit::{Exit, Login, Scheme};
 pub use failure::{Blame, ErrorKind, Failure};
 pub use job::{Job, Refusal};

@@ -13,6 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use super::Summary;
 use super::exits_csv::ExitRow;
 use super::summary::{ExitFacts, Totals};
+use crate::model::counted;
 
 /// Exits shown one by one.
 const ROWS: usize = 60;
@@ -137,9 +138,9 @@ impl Summary {
             line(
                 out,
                 format_args!(
-                    "{} held us back: {} requests, {} answered 429, paused {} × for {} in all",
+                    "{} held us back: {}, {} answered 429, paused {} × for {} in all",
                     clean(&origin.origin),
-                    origin.requests,
+                    counted(origin.requests, "request", "requests"),
                     origin.status_429,
                     origin.pauses,
                     seconds(origin.paused_s),
@@ -273,13 +274,13 @@ fn totals_line(totals: &Totals) -> String {
         n => format!(" ({n} from before)"),
     };
     format!(
-        "{} entries: {} ok{before}, {} failed, {} refused, {} not reached; {} attempts in {}",
-        totals.entries,
+        "{}: {} ok{before}, {} failed, {} refused, {} not reached; {} in {}",
+        counted(totals.entries, "entry", "entries"),
         totals.ok,
         totals.failed,
         totals.refused,
         totals.not_reached,
-        totals.attempts,
+        counted(totals.attempts, "attempt", "attempts"),
         seconds(totals.wall_s),
     )
 }

@@ -4,18 +4,7 @@ use crate::model::{Fault, FaultKind, Head, Phase, PhaseTimes};
 use crate::report::{ExitEnd, Stage};
 
 pub(in crate::report) fn exit(id: &str) -> Exit {
-    Exit {
-        id: id.into(),
-        scheme: crate::model::Scheme::Http,
-        host: "127.0.0.1".into(),
-        port: 1,
-        login: None,
-        tier: None,
-        region: None,
-        group: None,
-        cap: None,
-        line: 1,
-    }
+    Exit::new(id, crate::model::Scheme::Http, "127.0.0.1", 1)
 }
 
 pub(in crate::report) fn answer(status: u16, first_byte_ms: u64, bytes: u64) -> Attempt {

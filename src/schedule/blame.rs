@@ -1,4 +1,4 @@
-//! Whose fault: one attempt's facts turned into a judgement (ALGORITHMS section 4).
+//! Whose fault: one attempt's facts turned into a judgement.
 //!
 //! Owns the judgement, what has to be known for it, and the table: `faults` has the rows of what
 //! went wrong in which phase, `answers` those of whole answers. Leaves to `split` how much of an

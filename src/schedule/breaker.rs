@@ -1,5 +1,4 @@
-//! The breaker of one origin: rests an origin that only fails and gives it up in the end
-//! (ALGORITHMS section 6).
+//! The breaker of one origin: rests an origin that only fails and gives it up in the end.
 //!
 //! Owns the count of origin faults in a row, the pause with its single request after it, and
 //! `--origin-patience`. Leaves to `blame` and `split` what is an origin's fault, and to the budget

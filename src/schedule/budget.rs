@@ -1,4 +1,4 @@
-//! What an origin allows: rate, burst, in-flight bound, pauses and slowing down (ALGORITHMS 1).
+//! What an origin allows: rate, burst, in-flight bound, pauses and slowing down.
 //!
 //! Owns: the generic cell rate algorithm as a *schedule*: one instant, the theoretical arrival
 //! time `tat`, says when the next dispatch may be; nothing refills, nothing is counted. Leaves

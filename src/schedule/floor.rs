@@ -1,4 +1,4 @@
-//! The least time that a list takes, and what sets it (ALGORITHMS 7).
+//! The least time that a list takes, and what sets it.
 //!
 //! Owns one formula, told alike before a run and in it: an origin takes as long as its jobs at its
 //! rate, the exits as long as all jobs at the latency over their slots; the longer one binds. Only

@@ -1,4 +1,4 @@
-//! The frontier: every origin with its waiting jobs, each in exactly one place (ALGORITHMS 7).
+//! The frontier: every origin with its waiting jobs, each in exactly one place.
 //!
 //! Owns: where an origin stands. `Ready` (its budget allows a start: lists by attempts in
 //! flight, first in first out, so a stalled origin holds few slots while others have work),

@@ -1,4 +1,4 @@
-//! The health of one exit: what it may carry now, and why (ALGORITHMS section 5).
+//! The health of one exit: what it may carry now, and why.
 //!
 //! Owns the states and the caps they allow, what the exit has shown it can do, and how capacity is
 //! earned back; `faults` has what takes it, `suspicion` the detector of broken exits, `learned` the

@@ -1,4 +1,4 @@
-//! How far the list is read ahead, and what of it stays in memory (ALGORITHMS 7).
+//! How far the list is read ahead, and what of it stays in memory.
 //!
 //! Owns two bounds. How many origins have jobs waiting that were never tried: enough that the
 //! exits are busy although each origin takes only so many requests; the number grows while a slot

@@ -1,4 +1,4 @@
-//! The end: when no exit is left to hope for (ALGORITHMS section 5, "The end").
+//! The end: when no exit is left to hope for.
 //!
 //! Owns the two ways a run ends for want of exits: each one is evicted or past hope, with no
 //! good answer from any exit since; or no exit was usable for `--no-exit-timeout`. Past hope is

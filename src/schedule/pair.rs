@@ -1,5 +1,4 @@
-//! One origin's view of the exits: who had good answers here lately, who is not welcome
-//! (ALGORITHMS sections 1 and 4).
+//! One origin's view of the exits: who had good answers here lately, who is not welcome.
 //!
 //! Owns the pair hold-off (this exit at this origin) and the witnesses: exits with a good answer in
 //! the last minute, by which other exits are judged. Leaves to the scheduler to keep held-off exits

@@ -1,4 +1,4 @@
-//! Panic: when so many exits fail that the cause is likely a common one (ALGORITHMS section 5).
+//! Panic: when so many exits fail that the cause is likely a common one.
 //!
 //! Owns the bound on how many exits statistics may take out of use, and the pause of the whole
 //! pool with its few probes. Leaves to `health` the single exit and to `last_hope` when to give

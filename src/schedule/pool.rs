@@ -1,4 +1,4 @@
-//! The exit pool: who has a free slot, and which of them takes the next job (ALGORITHMS 2).
+//! The exit pool: who has a free slot, and which of them takes the next job.
 //!
 //! Owns: how much every exit and group carries, their peaks, and the shelves that make a pick
 //! O(1) whatever the fleet's size. Leaves to others: what an exit's cap is at the moment

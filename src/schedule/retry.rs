@@ -1,4 +1,4 @@
-//! Whether a job is tried again, and when (ALGORITHMS section 6).
+//! Whether a job is tried again, and when.
 //!
 //! Owns the count of a job's tries, the bound on repeating what may not be repeated, and the
 //! retry budget of an origin. Leaves to `blame` which retry would help and to the scheduler to

@@ -1,4 +1,4 @@
-//! Who carries a fault that may be the exit's or the origin's (ALGORITHMS section 4).
+//! Who carries a fault that may be the exit's or the origin's.
 //!
 //! Owns the decayed fault counters of an exit and of an origin, the pool's fault rate, and
 //! the share of an unclear fault that the exit carries. Leaves to `health` and `breaker` what

@@ -29,18 +29,12 @@ pub(super) fn seats(exits: &Exits<'_>) -> Vec<Seat> {
 /// The exits as the summary names them.
 pub(super) fn rows(exits: &Exits<'_>, scenario: &Scenario) -> Vec<model::Exit> {
     let row = |(line, exit): (u64, &Exit)| model::Exit {
-        id: exit.id.clone(),
-        scheme: Scheme::Http,
-        host: "simulated".into(),
-        port: 1,
-        login: None,
-        tier: None,
-        region: None,
         group: exit
             .group
             .map(|group| scenario.groups[group as usize].name.as_str().into()),
         cap: Some(exit.cap),
         line,
+        ..model::Exit::new(exit.id.clone(), Scheme::Http, "simulated", 1)
     };
     (1..).zip(&exits.all).map(row).collect()
 }

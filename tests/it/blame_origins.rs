@@ -1,4 +1,4 @@
-//! Rows of the blame table (ALGORITHMS section 4) that are the same through every exit: what
+//! Rows of the blame table that are the same through every exit: what
 //! the record says, how often it was tried, and that no exit is put out of use for it.
 
 use exitfetch::lab::{ExitConfig, LabConfig};

@@ -1,4 +1,4 @@
-//! The rows of the blame table (ALGORITHMS section 4) that an exit can cause, end to end: a
+//! The rows of the blame table that an exit can cause, end to end: a
 //! scripted behaviour, what the records say of it, what the exit's row says.
 
 use exitfetch::lab::{Behaviour, ExitConfig, LabConfig, Over, Page};

@@ -107,16 +107,10 @@ mod tests {
 
     fn exit(tier: &str, group: Option<&str>, cap: Option<u32>) -> Exit {
         Exit {
-            id: "e".into(),
-            scheme: Scheme::Http,
-            host: "127.0.0.1".into(),
-            port: 1,
-            login: None,
             tier: Some(tier.into()),
-            region: None,
             group: group.map(Into::into),
             cap,
-            line: 1,
+            ..Exit::new("e", Scheme::Http, "127.0.0.1", 1)
         }
     }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::super::ends::{Code, Stopped};
 use super::super::stdout;
-use crate::model::Exit;
+use crate::model::{Exit, counted};
 use crate::probe::{Found, GroupEntry, Obstacle, Row, Spent, TierEntry, Verdict};
 
 /// Longest bar, in characters.
@@ -188,8 +188,9 @@ impl Outcome {
     pub(super) fn last_lines(&self) -> String {
         let bytes = ByteSize(self.bytes).display().iec();
         let mut out = format!(
-            "\nspent: {} requests, {bytes} of bodies, {:.1} s\n",
-            self.requests, self.seconds
+            "\nspent: {}, {bytes} of bodies, {:.1} s\n",
+            counted(self.requests, "request", "requests"),
+            self.seconds
         );
         let is_empty = self.tiers.is_empty() && self.groups.is_empty();
         // Writing to a string cannot fail.

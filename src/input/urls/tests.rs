@@ -19,6 +19,14 @@ async fn all(mut urls: Urls) -> anyhow::Result<Batch> {
     Ok(entries)
 }
 
+/// A named pipe in `dir`.
+fn pipe(dir: &std::path::Path) -> std::path::PathBuf {
+    let path = dir.join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    path
+}
+
 async fn fixture(name: &str) -> Vec<String> {
     let path = format!("{}/fixtures/lists/{name}", env!("CARGO_MANIFEST_DIR"));
     let urls = open(ListSource::File(path.into()), None).await.unwrap();
@@ -162,14 +170,7 @@ async fn a_list_that_breaks_off_gives_its_entries_and_then_an_error() {
 #[tokio::test]
 async fn a_line_of_a_pipe_is_an_entry_while_the_writer_still_writes() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("pipe");
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(&path)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let path = pipe(dir.path());
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let writer = std::thread::spawn({
         let path = path.clone();
@@ -191,14 +192,7 @@ async fn a_line_of_a_pipe_is_an_entry_while_the_writer_still_writes() {
 #[tokio::test]
 async fn dropping_the_list_stops_its_thread_at_a_silent_pipe() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("pipe");
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(&path)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let path = pipe(dir.path());
     let held = std::thread::spawn({
         let path = path.clone();
         move || {

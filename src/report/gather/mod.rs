@@ -18,6 +18,7 @@ use anyhow::{Context, bail};
 
 use super::exits_csv::{self, ExitRow};
 use super::timeline::Tracks;
+use crate::model::counted;
 
 pub(super) use failures::Failed;
 pub(super) use last_run::LastRun;
@@ -108,7 +109,12 @@ fn check(dir: &Path) -> anyhow::Result<()> {
 fn tell_bad(notes: &mut Vec<String>, file: &str, lines: u64) {
     if lines > 0 {
         notes.push(format!(
-            "{file}: {lines} lines were no records and are left out."
+            "{file}: {} left out.",
+            counted(
+                lines,
+                "line was no record and is",
+                "lines were no records and are"
+            )
         ));
     }
 }

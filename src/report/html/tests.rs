@@ -110,7 +110,7 @@ fn a_directory_may_lack_anything() {
         &TIMELINE.replace("{\"end\":\"complete\"}\n", "{\"spa"),
     )]);
     assert!(
-        killed.contains("not ended") && killed.contains("1 lines were no records"),
+        killed.contains("not ended") && killed.contains("1 line was no record"),
         "{killed}"
     );
     let again = TIMELINE.replace("{\"end\":\"complete\"}\n", "");

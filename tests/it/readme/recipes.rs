@@ -243,7 +243,7 @@ fn the_lists_and_settings_shown_are_accepted() {
                 "{name}"
             ),
             "exits" => assert!(
-                dry(&format!("--exits {name}")).contains(" exits carry "),
+                dry(&format!("--exits {name}")).contains(" requests at a time"),
                 "{name}"
             ),
             _ => assert!(dry("").contains("\n26 exits carry"), "{}", dry("")),
