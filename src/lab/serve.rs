@@ -62,8 +62,7 @@ impl Session {
                 None => Act::Serve,
             };
             let after = match act {
-                Act::Serve | Act::Intercept => self.answer(&mut wire, &head, false).await,
-                Act::Cut => self.answer(&mut wire, &head, true).await,
+                Act::Serve | Act::Intercept | Act::Cut => self.answer(&mut wire, &head, &act).await,
                 act => return misbehave(wire, act).await,
             };
             match go_on(wire, after).await {
@@ -73,12 +72,12 @@ impl Session {
         }
     }
 
-    /// Answers the request of `head`; `cut` to half of its body.
+    /// Answers the request of `head`; with half of the body where `act` is to cut it.
     pub(super) async fn answer(
         &mut self,
         wire: &mut Wire,
         head: &Head,
-        cut: bool,
+        act: &Act,
     ) -> Result<After, Gone> {
         let exit = self.exit.clone();
         let user = self.user.clone();
@@ -105,7 +104,7 @@ impl Session {
         let ask = self.ask(wire, head, &host, target, &body);
         self.note(&ask, head);
         let mut reply = routes::reply(&ask);
-        if cut {
+        if *act == Act::Cut {
             reply = routes::halved(reply);
         }
         if reply.status > 0 {

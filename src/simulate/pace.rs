@@ -4,7 +4,8 @@
 //! Knows nothing of the scheduler's budget: it keeps the instants of all requests that were
 //! delivered and looks at them when the run is over.
 
-use crate::model::Time;
+use crate::model::{Origin, Time};
+use crate::schedule::Rules;
 
 /// What may be asked of an origin.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,26 @@ pub(super) struct Allowed {
     pub(super) burst: u32,
     /// In flight at once.
     pub(super) bound: u32,
+}
+
+impl Allowed {
+    /// From the rules as the user gave them, by a reckoning of its own.
+    pub(super) fn of(rules: &Rules, origin: &Origin) -> Allowed {
+        let own = rules
+            .origins
+            .get(origin.as_str())
+            .copied()
+            .unwrap_or_default();
+        let rate = own.rate.unwrap_or(rules.rate);
+        let bound = own.per_origin.or(rules.per_origin);
+        Allowed {
+            rate,
+            burst: own.burst.unwrap_or(rules.burst).max(1),
+            bound: bound.unwrap_or_else(|| {
+                rate.map_or(u32::MAX, |rate| ((4.0 * rate).ceil() as u32).max(2))
+            }),
+        }
+    }
 }
 
 /// How full the fullest window is that ends at the last request: the larger of "this one

@@ -104,7 +104,7 @@ impl<'a> World<'a> {
         let names: Vec<Origin> = origins.all.iter().map(|host| host.origin()).collect();
         let allowed: Vec<Allowed> = names
             .iter()
-            .map(|name| allowed(&setting.rules, name))
+            .map(|name| Allowed::of(&setting.rules, name))
             .collect();
         let seat = |exit: &super::exits::Exit| Checked::new(exit.id.clone(), exit.cap, exit.group);
         let checked = exits.all.iter().map(seat).collect();
@@ -376,23 +376,6 @@ fn showed(attempt: Option<&Attempt>) -> Showed {
         (Some(fault), _) if fault.phase <= Phase::Handshake => Showed::Silence,
         (None, Some(200..300)) => Showed::Clean,
         (Some(_) | None, _) => Showed::Something,
-    }
-}
-
-/// The budget of an origin, from the rules as the user gave them.
-fn allowed(rules: &Rules, origin: &Origin) -> Allowed {
-    let own = rules
-        .origins
-        .get(origin.as_str())
-        .copied()
-        .unwrap_or_default();
-    let rate = own.rate.unwrap_or(rules.rate);
-    let bound = own.per_origin.or(rules.per_origin);
-    Allowed {
-        rate,
-        burst: own.burst.unwrap_or(rules.burst).max(1),
-        bound: bound
-            .unwrap_or_else(|| rate.map_or(u32::MAX, |rate| ((4.0 * rate).ceil() as u32).max(2))),
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) async fn serve(mut wire: Wire, mut session: Session, exit: &Arc<Exit>
             let text = "this is a proxy: ask for an absolute URL, or CONNECT\n";
             return turn_away(wire, Reply::text(400, text)).await;
         }
-        let after = session.answer(&mut wire, &head, act == Act::Cut).await;
+        let after = session.answer(&mut wire, &head, &act).await;
         match go_on(wire, after).await {
             Some(same) => wire = same,
             None => return,

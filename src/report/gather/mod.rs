@@ -66,7 +66,7 @@ impl Gathered {
             let text = "There is no summary.json: no run has ended here. Totals are counted from the records.";
             notes.push(text.to_owned());
         } else if tracks.runs.last().is_some_and(|run| run.end.is_none()) {
-            let text = "The last run has not ended, or was killed: exits, origins and the verdict are \
+            let text = "The last run has not ended, or was killed: exits, sites and the verdict are \
                         those of the run before it.";
             notes.push(text.to_owned());
         }
