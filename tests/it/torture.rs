@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -124,25 +124,35 @@ fn args(layout: &[&'static str]) -> Vec<&'static str> {
     [&fast[..], &least, layout].concat()
 }
 
+/// This command in this world, killed (status 124) if it hangs.
+fn in_time(world: &World, command: &Command) -> Command {
+    let mut timed = Command::new("timeout");
+    timed
+        .args(["--kill-after", "5", "60"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(world.dir())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        // The system's certificates are hundreds of files, and of no use here.
+        .env("SSL_CERT_FILE", "lab-ca.pem")
+        .stdin(Stdio::null());
+    timed
+}
+
 impl World {
     /// The run under strace with these words before it, whatever comes of it.
     fn traced(&self, layout: &[&'static str], words: &[String]) -> Output {
         let _ = std::fs::remove_dir_all(self.out());
         self.lab.reset();
+        let mut strace = Command::new("strace");
         let run = self.command(&args(layout));
-        let mut command = Command::new("timeout");
-        command.args(["60", "strace", "-o", "trace.txt"]);
-        command
+        strace
+            .args(["-o", "trace.txt"])
             .args(words)
             .arg(run.get_program())
-            .args(run.get_args())
-            .current_dir(self.dir())
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            // The system's certificates are hundreds of files, and of no use here.
-            .env("SSL_CERT_FILE", "lab-ca.pem")
-            .stdin(std::process::Stdio::null());
-        command.output().unwrap()
+            .args(run.get_args());
+        in_time(self, &strace).output().unwrap()
     }
 
     fn clean(&self, layout: &[&'static str]) -> Clean {
@@ -302,7 +312,8 @@ impl Failure {
 
     /// The same command again has nothing left to complain of.
     fn check_resumed(&self, world: &World, clean: &Clean) -> Result<()> {
-        let output = world.command(&args(self.layout)).output()?;
+        let run = world.command(&args(self.layout));
+        let output = in_time(world, &run).output()?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         let status = output.status.code();
         ensure!(status == Some(0), "resumed with {status:?}: {stderr}");
@@ -416,6 +427,7 @@ const LANES: usize = 4;
 /// What came of trying them.
 #[derive(Default)]
 struct Outcomes {
+    tried: usize,
     happened: usize,
     wrong: Vec<String>,
 }
@@ -425,7 +437,11 @@ fn try_next_ones(tried: &[Failure], next: &AtomicUsize) -> Outcomes {
     let world = world();
     let clean: Vec<Clean> = LAYOUTS.iter().map(|layout| world.clean(layout)).collect();
     let mut outcomes = Outcomes::default();
-    while let Some(failure) = tried.get(next.fetch_add(1, Ordering::Relaxed)) {
+    loop {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let Some(failure) = tried.get(number) else {
+            break;
+        };
         let layout = LAYOUTS.iter().position(|layout| *layout == failure.layout);
         match failure.happen(&world, &clean[layout.unwrap()]) {
             Ok(came) => outcomes.happened += usize::from(came),
@@ -433,6 +449,10 @@ fn try_next_ones(tried: &[Failure], next: &AtomicUsize) -> Outcomes {
                 println!("{error:#}\n");
                 outcomes.wrong.push(failure.to_string());
             }
+        }
+        outcomes.tried += 1;
+        if number % 100 == 99 {
+            println!("{} of {} begun", number + 1, tried.len());
         }
     }
     outcomes
@@ -444,36 +464,30 @@ fn whichever_call_fails_the_run_gets_over_it_or_says_so() {
     if !can_trace() {
         return;
     }
-    let planned = world();
+    let world = world();
     let all: Vec<Failure> = LAYOUTS
         .iter()
-        .flat_map(|layout| planned.failures(layout))
+        .flat_map(|layout| world.failures(layout))
         .collect();
     let possible = all.len();
-    let tried = sample(all);
+    let planned = sample(all);
     let next = AtomicUsize::new(0);
     let outcomes: Vec<Outcomes> = std::thread::scope(|scope| {
         let lanes: Vec<_> = (0..LANES)
-            .map(|_| scope.spawn(|| try_next_ones(&tried, &next)))
+            .map(|_| scope.spawn(|| try_next_ones(&planned, &next)))
             .collect();
         lanes.into_iter().map(|lane| lane.join().unwrap()).collect()
     });
+    let tried: usize = outcomes.iter().map(|lane| lane.tried).sum();
     let happened: usize = outcomes.iter().map(|lane| lane.happened).sum();
     let wrong: Vec<String> = outcomes.into_iter().flat_map(|lane| lane.wrong).collect();
     println!(
-        "{possible} failures are possible, {} were tried, {happened} happened",
-        tried.len()
+        "{possible} failures are possible, {} were chosen, {tried} were tried, {happened} happened, \
+         {} came out wrong",
+        planned.len(),
+        wrong.len()
     );
-    assert!(
-        wrong.is_empty(),
-        "{} of {}:\n{}",
-        wrong.len(),
-        tried.len(),
-        wrong.join("\n")
-    );
-    assert!(
-        happened * 2 > tried.len(),
-        "{happened} of {} happened",
-        tried.len()
-    );
+    assert!(wrong.is_empty(), "wrong:\n{}", wrong.join("\n"));
+    assert_eq!(tried, planned.len());
+    assert!(happened * 2 > tried, "{happened} of {tried} happened");
 }
