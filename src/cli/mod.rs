@@ -22,7 +22,6 @@ mod probe;
 mod probed;
 mod report;
 mod run;
-mod runtime;
 mod settings;
 mod shell;
 mod simulate;
@@ -162,6 +161,8 @@ fn is_of_machine(cause: &(dyn std::error::Error + 'static)) -> bool {
     let own = cause.downcast_ref::<std::io::Error>();
     let code = own.and_then(std::io::Error::raw_os_error);
     code.is_some_and(|code| MACHINE.iter().any(|errno| errno.raw_os_error() == code))
+        // No thread.
+        || own.is_some_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 /// Parses the command line, runs the command, answers with its exit code.

@@ -27,6 +27,7 @@ use crate::probe::{
 };
 use crate::report::write_whole;
 use crate::schedule::budget::Allowance;
+use crate::threads;
 use pick::{Class, Sample};
 use show::{Failed, Outcome};
 
@@ -108,7 +109,7 @@ pub(super) struct ProbeArgs {
 
 pub(super) fn probe(args: ProbeArgs, config: Config) -> Result<Code, Stopped> {
     let clock = engine::start_clock();
-    let runtime = super::runtime::start()?;
+    let runtime = threads::event_loop().map_err(Stopped::local)?;
     let code = runtime.block_on(async {
         let mut signals = Signals::catch(end_here).map_err(Stopped::local)?;
         let course = async {

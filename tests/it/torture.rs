@@ -42,7 +42,7 @@ const JOBS: [&str; 6] = [
 const LAYOUTS: [&[&str]; 3] = [&[], &["--warc"], &["--warc-gz"]];
 
 /// The calls, and what each may fail with.
-const CALLS: [(&str, &[&str]); 33] = [
+const CALLS: [(&str, &[&str]); 46] = [
     ("openat", &["EIO", "EMFILE", "ENFILE", "ENOSPC", "EACCES"]),
     ("read", &["EIO", "EINTR"]),
     ("pread64", &["EIO", "EINTR"]),
@@ -78,7 +78,20 @@ const CALLS: [(&str, &[&str]); 33] = [
     ("sendto", &["ECONNRESET", "EPIPE", "EINTR", "ENOBUFS"]),
     ("recvfrom", &["ECONNRESET", "EINTR", "EIO"]),
     ("shutdown", &["ENOTCONN"]),
+    ("setsockopt", &["ENOBUFS", "EINVAL"]),
+    ("close", &["EINTR"]),
+    ("fcntl", &["EMFILE", "EINVAL"]),
+    ("newfstatat", &["EIO", "EACCES"]),
+    ("getcwd", &["ENOENT"]),
+    ("epoll_create1", &["EMFILE", "ENFILE"]),
     ("epoll_ctl", &["ENOMEM", "ENOSPC"]),
+    ("epoll_wait", &["EINTR"]),
+    ("eventfd2", &["EMFILE", "ENFILE"]),
+    ("timerfd_create", &["EMFILE", "ENFILE"]),
+    ("timerfd_settime", &["EINVAL"]),
+    ("poll", &["EINTR", "ENOMEM"]),
+    ("clone3", &["EAGAIN"]),
+    ("prlimit64", &["EPERM"]),
 ];
 
 /// Which calls are counted.
