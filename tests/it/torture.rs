@@ -113,13 +113,48 @@ struct Failure {
     call: &'static str,
     nth: usize,
     error: &'static str,
+    /// Every later one fails, too: a disk that stays full, a limit that stays reached.
+    lasts: bool,
+}
+
+/// Whether this machine's trouble may last: files and threads only. Without sockets, or a list
+/// that can be read, a run has nothing to say before its patience ends.
+fn may_last(call: &str, error: &str) -> bool {
+    let of_files = [
+        "openat",
+        "pwrite64",
+        "copy_file_range",
+        "linkat",
+        "rename",
+        "renameat",
+        "renameat2",
+        "mkdir",
+        "mkdirat",
+        "rmdir",
+        "unlink",
+        "unlinkat",
+        "fallocate",
+        "ftruncate",
+        "statfs",
+        "fstatfs",
+        "pread64",
+        "getdents64",
+        "flock",
+        "clone3",
+        "lseek",
+    ];
+    let lasting = [
+        "EIO", "EMFILE", "ENFILE", "ENOSPC", "EACCES", "EPERM", "ENOLCK", "EAGAIN",
+    ];
+    of_files.contains(&call) && lasting.contains(&error)
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failure { layout, aim, .. } = self;
         let (call, nth, error) = (self.call, self.nth, self.error);
-        write!(f, "{call} {nth} {error} {aim:?} {}", layout.concat())
+        let lasts = if self.lasts { "+" } else { "" };
+        write!(f, "{call} {nth}{lasts} {error} {aim:?} {}", layout.concat())
     }
 }
 
@@ -205,13 +240,18 @@ impl World {
                 aims.extend(paths.map(|path| (Aim::Path(path), 2)));
             }
             for (aim, nth) in aims {
-                failures.extend(errors.iter().map(|error| Failure {
-                    layout,
-                    aim: aim.clone(),
-                    call,
-                    nth,
-                    error,
-                }));
+                for (error, lasts) in errors.iter().flat_map(|e| [(e, false), (e, true)]) {
+                    if !lasts || may_last(call, error) {
+                        failures.push(Failure {
+                            layout,
+                            aim: aim.clone(),
+                            call,
+                            nth,
+                            error,
+                            lasts,
+                        });
+                    }
+                }
             }
         }
         failures
@@ -265,6 +305,7 @@ impl Failure {
         let Failure {
             call, nth, error, ..
         } = self;
+        let on = if self.lasts { "+" } else { "" };
         let mut words = Vec::new();
         match self.aim {
             Aim::Main => {}
@@ -275,7 +316,7 @@ impl Failure {
                 words.extend(["-f", "-P", path, "-P", &whole].map(str::to_owned));
             }
         }
-        let inject = format!("inject={call}:error={error}:when={nth}");
+        let inject = format!("inject={call}:error={error}:when={nth}{on}");
         words.extend([
             "-e".to_owned(),
             format!("trace={call}"),
