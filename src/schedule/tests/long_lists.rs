@@ -149,6 +149,21 @@ fn what_comes_back_from_disk_does_not_fill_memory() {
     }
 }
 
+/// What attempts have left of a job counts as memory, too: where most fail it is half of all.
+#[test]
+fn a_job_that_was_tried_takes_more_memory_than_a_fresh_one() {
+    let mut world = World::new(limited(10.0), &[1; 3], |_, _, _| {
+        (secs(0.1), fault(Phase::Head, FaultKind::Eof))
+    });
+    world.push(0..1, "http://o0.test/");
+    let fresh = world.scheduler.frontier.bytes();
+    world.step();
+    assert_eq!(world.scheduler.frontier.bytes(), 0);
+    world.advance();
+    let tried = world.scheduler.frontier.bytes();
+    assert!(tried > fresh + 128, "{fresh} bytes, then {tried}");
+}
+
 #[derive(Clone, Debug)]
 struct Plan {
     seed: u64,
