@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Every file and socket call of a small run fails once: does the run get over it, or say so?
+# Every file, socket and thread call of a small run fails, once or from then on: does the run get
+# over it, or say so?
 #
-#   bench/torture.sh                                       all of them (some 2,500, ten minutes or more)
+#   bench/torture.sh                                       all of them (some 3,700, a quarter of an hour)
 #   SAMPLE=300 SEED=7 EXITFETCH=path bench/torture.sh      some of them, of another build
 #
 # The test suite does the same with a small sample; `tests/it/torture.rs` says what must hold.
