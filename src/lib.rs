@@ -82,3 +82,4 @@ pub mod report;
 pub mod schedule;
 pub mod simulate;
 pub mod store;
+mod threads;

@@ -18,13 +18,14 @@ use crate::engine::{self, Signals};
 use crate::fetch::{ConnRule, Conns, Fetcher, Request};
 use crate::input::{ListSource, exits};
 use crate::lab::{ExitConfig, Lab, LabConfig, sample_urls};
+use crate::threads;
 
 const EXITS: usize = 6;
 const CAP: u32 = 3;
 const JOBS: usize = 60;
 
 pub(super) fn demo() -> Result<Code, Stopped> {
-    let runtime = super::runtime::start()?;
+    let runtime = threads::event_loop().map_err(Stopped::local)?;
     runtime.block_on(async {
         // From here to the end: what the main job catches would be deaf after it.
         let mut signals = Signals::catch(end_here).map_err(Stopped::local)?;

@@ -67,6 +67,8 @@ fn is_of_machine(cause: &(dyn std::error::Error + 'static)) -> bool {
     let own = cause.downcast_ref::<std::io::Error>();
     let code = own.and_then(std::io::Error::raw_os_error);
     code.is_some_and(|code| MACHINE.iter().any(|errno| errno.raw_os_error() == code))
+        // No thread.
+        || own.is_some_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 /// A signal came before anything was sent; `what` had not happened yet.

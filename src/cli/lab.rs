@@ -10,6 +10,7 @@ use super::{Code, Stopped, stdout};
 use crate::engine::Signals;
 use crate::lab::{Account, Behaviour, ExitConfig, Lab, LabConfig};
 use crate::model::{Scheme, counted};
+use crate::threads;
 
 /// Shown under `lab --help`.
 pub(super) const EXAMPLES: &str = "\
@@ -99,7 +100,7 @@ impl LabArgs {
 pub(super) fn lab(args: LabArgs) -> Result<Code, Stopped> {
     // Every exit has a port, every request a socket at each end.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
-    let runtime = super::runtime::start()?;
+    let runtime = threads::event_loop().map_err(Stopped::local)?;
     runtime.block_on(serve(args))
 }
 

@@ -24,7 +24,6 @@ mod probe;
 mod probed;
 mod report;
 mod run;
-mod runtime;
 mod settings;
 mod shell;
 mod simulate;

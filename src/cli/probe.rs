@@ -24,6 +24,7 @@ use crate::probe::{
     Found, GroupEntry, Obstacle, ProbeFile, Prober, Setup, TierEntry, Together, Verdict, page,
 };
 use crate::report::write_whole;
+use crate::threads;
 use pick::Class;
 use show::{Failed, Form, Outcome, Screen};
 use targets::{shares_connections, targets};
@@ -35,7 +36,7 @@ const TOGETHER: usize = 5;
 
 pub(super) fn probe(args: ProbeArgs, config: Config) -> Result<Code, Stopped> {
     let clock = engine::start_clock();
-    let runtime = super::runtime::start()?;
+    let runtime = threads::event_loop().map_err(Stopped::local)?;
     let code = runtime.block_on(async {
         let mut signals = Signals::catch(end_here).map_err(Stopped::local)?;
         let course = async {

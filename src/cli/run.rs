@@ -22,6 +22,7 @@ use crate::model::{Clock, counted};
 use crate::report::{Metrics, Progress, ProgressMode, Screen, Summary, write_files};
 use crate::schedule::{Rules, Scheduler};
 use crate::store::{FailedBefore, OpenOptions, ResultsCopy, Store};
+use crate::threads;
 
 /// Shown under `run --help`.
 pub(super) const EXAMPLES: &str = "\
@@ -57,7 +58,7 @@ pub(super) fn run(meant: Meant) -> Result<Code, Stopped> {
     let progress =
         Progress::new(progress_mode(&args), Screen::of_stderr()).map_err(Stopped::local)?;
     logging::start(&args, &progress);
-    let runtime = super::runtime::start()?;
+    let runtime = threads::event_loop().map_err(Stopped::local)?;
     let job = Job {
         args,
         config,

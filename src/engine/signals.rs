@@ -9,11 +9,13 @@
 use std::io;
 use std::time::Duration;
 
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{sleep, timeout};
 
 use super::stop::Ended;
+use crate::threads;
 
 /// A signal that nobody takes within this time finds the program blocked.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
@@ -39,20 +41,18 @@ impl Signals {
     /// # Errors
     /// The system has no room for a handler or a thread.
     pub fn catch(last_resort: impl FnOnce(Ended) + Send + 'static) -> io::Result<Signals> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
         let (tell, caught) = channel(1);
-        let source = {
-            let _inside = runtime.enter();
-            Source {
-                interrupt: signal(SignalKind::interrupt())?,
-                terminate: signal(SignalKind::terminate())?,
-            }
-        };
-        std::thread::Builder::new()
-            .name("signals".into())
-            .spawn(move || last_resort(runtime.block_on(watch(source, tell)).into()))?;
+        let (begin, begun) = std::sync::mpsc::sync_channel(1);
+        threads::start("signals", move || {
+            // Made there: dropped for want of the thread, in a task, the runtime would panic.
+            let (runtime, source) = match Source::new() {
+                Ok(made) => made,
+                Err(error) => return drop(begin.send(Err(error))),
+            };
+            let _ = begin.send(Ok(()));
+            last_resort(runtime.block_on(watch(source, tell)).into());
+        })?;
+        begun.recv().map_err(io::Error::other)??;
         Ok(Signals { caught })
     }
 
@@ -93,6 +93,19 @@ struct Source {
 }
 
 impl Source {
+    /// With the event loop that it is heard in.
+    fn new() -> io::Result<(Runtime, Source)> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let source = {
+            let _inside = runtime.enter();
+            Source {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+            }
+        };
+        Ok((runtime, source))
+    }
+
     async fn next(&mut self) -> Caught {
         tokio::select! {
             _ = self.interrupt.recv() => Caught::Interrupt,

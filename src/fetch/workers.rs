@@ -6,10 +6,11 @@
 
 use std::sync::OnceLock;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::alarm::{Alarm, Passed};
+use crate::threads;
 
 /// The threads, if there are any.
 #[derive(Default)]
@@ -43,10 +44,8 @@ fn start() -> Option<Runtime> {
     if cores == 1 {
         return None;
     }
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(cores - 1).thread_name("handshakes");
     // Without them the engine's thread does it.
-    builder.build().ok()
+    threads::pool(cores - 1, "handshakes").ok()
 }
 
 impl Drop for Workers {

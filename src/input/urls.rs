@@ -21,6 +21,7 @@ use super::list::{List, More};
 use super::rows::{Content, Row};
 use super::source::ListSource;
 use crate::model::{Job, Refusal};
+use crate::threads;
 use entry::Columns;
 
 /// Entries in one message, so that a channel hop is not paid for each.
@@ -66,10 +67,7 @@ pub async fn open(source: ListSource, format: Option<ListFormat>) -> anyhow::Res
 /// This machine has no thread to spare.
 pub fn spawn(source: ListSource, format: Option<ListFormat>) -> anyhow::Result<Urls> {
     let (sender, batches) = mpsc::channel(BATCHES);
-    let thread = std::thread::Builder::new()
-        .name("url list".to_owned())
-        .spawn(move || read_here(source, format, &sender))
-        .context("cannot start the thread that reads the URL list")?;
+    let thread = threads::start("url list", move || read_here(source, format, &sender))?;
     Ok(Urls {
         first: None,
         batches,
@@ -111,10 +109,7 @@ impl Urls {
 type Sender = mpsc::Sender<anyhow::Result<Batch>>;
 
 fn read_here(source: ListSource, format: Option<ListFormat>, sender: &Sender) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = match runtime {
+    let runtime = match threads::event_loop() {
         Ok(runtime) => runtime,
         Err(error) => {
             // Room is certain: nothing was sent. Nobody listening is no one's loss.

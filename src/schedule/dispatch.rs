@@ -115,14 +115,14 @@ impl Scheduler {
     /// Reads jobs of this origin from disk, as many as memory has room for.
     fn refill(&mut self, site: SiteIx) -> Option<Refill> {
         let quota = self.frontier.site(site).quota;
-        let most = self.intake.quota(quota, self.frontier.bytes()).max(1);
+        let most = self.intake.refill(quota, self.frontier.bytes());
         self.frontier.refill(site, most)
     }
 
     /// The same for the origin that sleeps longest.
     fn wake_one(&mut self) -> Option<Refill> {
         let quota = self.intake.default_quota();
-        let most = self.intake.quota(quota, self.frontier.bytes()).max(1);
+        let most = self.intake.refill(quota, self.frontier.bytes());
         self.frontier.wake_one(most)
     }
 

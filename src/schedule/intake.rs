@@ -111,6 +111,12 @@ impl Intake {
         }
     }
 
+    /// How many of the jobs that such an origin has on disk come back at a time. A minute of work
+    /// where memory is empty, too: what waits there may be the whole list.
+    pub(super) fn refill(&self, quota: usize, bytes: usize) -> usize {
+        self.quota(quota, bytes).clamp(1, quota.max(1))
+    }
+
     /// Whether memory is far from full.
     pub(super) fn is_roomy(&self, bytes: usize) -> bool {
         bytes < self.crowded

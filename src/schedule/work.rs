@@ -246,7 +246,21 @@ impl Work {
             lengths.sum()
         });
         let body = self.job.body.as_ref().map_or(0, Bytes::len);
-        size_of::<Work>() + 2 * self.job.url.as_str().len() + headers + body
+        size_of::<Work>() + 2 * self.job.url.as_str().len() + headers + body + self.history()
+    }
+
+    /// The part of it that attempts have left.
+    fn history(&self) -> usize {
+        let lists =
+            self.tried.capacity() * size_of::<ExitIx>() + self.met.capacity() * size_of::<Met>();
+        let last = self.last.as_ref().map_or(0, |last| {
+            let detail = last.failure.as_ref().map_or(0, |f| f.detail.capacity());
+            size_of::<LastAttempt>() + detail
+        });
+        let hop = self.hop.as_ref().map_or(0, |hop| {
+            size_of::<Hop>() + 2 * hop.target.as_str().len() + hop.passed.capacity() * 8
+        });
+        lists + last + hop
     }
 
     fn content_dropped(&self) -> bool {

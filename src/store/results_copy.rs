@@ -19,6 +19,7 @@ use anyhow::{Context, bail};
 use tokio::sync::oneshot;
 
 use crate::model::Record;
+use crate::threads;
 
 /// Unwritten bytes from which on the reader counts as behind.
 const BEHIND: usize = 4 << 20;
@@ -79,14 +80,11 @@ impl ResultsCopy {
         let (lines, to_write) = channel();
         let (on_end, ended) = oneshot::channel();
         let (state, target) = (shared.clone(), target.to_owned());
-        std::thread::Builder::new()
-            .name("results".into())
-            .spawn(move || {
-                write_all(file, &target, &to_write, &state);
-                // Nobody listens when the program ends without waiting.
-                let _ = on_end.send(());
-            })
-            .context("cannot start the thread that writes --results")?;
+        threads::start("results", move || {
+            write_all(file, &target, &to_write, &state);
+            // Nobody listens when the program ends without waiting.
+            let _ = on_end.send(());
+        })?;
         Ok(ResultsCopy {
             batch: Vec::new(),
             shared,

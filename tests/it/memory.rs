@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use exitfetch::lab::{ExitConfig, LabConfig};
@@ -12,6 +12,16 @@ use rustix::process::Signal;
 use crate::shells::{send, until, whole_records};
 use crate::world::World;
 
+/// The most KiB of memory that a program has held so far.
+fn peak(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .unwrap();
+    peak.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
 /// KiB of memory held by the program after some seconds of this list at `--rate 20`.
 fn held(list: &str) -> u64 {
     let world = World::new(LabConfig::alike(2, &ExitConfig::http()));
@@ -19,12 +29,7 @@ fn held(list: &str) -> u64 {
     let child = world.start(&["--rate", "20", "--summary", "none"]);
     world.until_asked(1);
     std::thread::sleep(Duration::from_secs(6));
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    let peak = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .unwrap();
-    let peak = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    let peak = peak(&child);
     send(&child, Signal::INT);
     let run = world.wait(child).expect(130);
     assert!(run.took < Duration::from_secs(20), "{:?}", run.took);
@@ -55,6 +60,35 @@ fn memory_does_not_grow_with_the_list() {
     );
     assert!(long < few + 40 * 1024, "{few} KiB, then {long} KiB");
     assert!(wide < few + 150 * 1024, "{few} KiB, then {wide} KiB");
+}
+
+/// G02, once the jobs that stayed in memory are done: those on disk do not all come at once.
+#[test]
+fn memory_does_not_grow_when_jobs_come_back_from_disk() {
+    let world = World::new(LabConfig::alike(3, &ExitConfig::http()));
+    // Long URLs, so that a short list has more than memory takes: some 7,000 jobs.
+    let path = "path/".repeat(80);
+    let lines = 40_000;
+    world.write(
+        "urls.txt",
+        list(lines, |n| format!("http://giant.test/ok/10/{path}{n}")),
+    );
+    let child = world.start(&[
+        "--rate",
+        "unlimited",
+        "--per-exit",
+        "20",
+        "--summary",
+        "none",
+    ]);
+    world.until_asked(5000);
+    let before = peak(&child);
+    world.until_asked(15_000);
+    let after = peak(&child);
+    send(&child, Signal::INT);
+    world.wait(child).expect(130);
+    println!("{before} KiB, then {after} KiB");
+    assert!(after < before + 12 * 1024, "{before} KiB, then {after} KiB");
 }
 
 /// Records wait for a reader that sleeps, those of refused lines too: the list is then read no

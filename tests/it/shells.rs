@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use exitfetch::model::{Outcome, Record};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::world::World;
+use crate::world::{World, program};
 
 impl World {
     /// `script` for bash, in which `$EXITFETCH` is the program and `$RUN` is its
     /// `run --exits exits.txt --urls urls.txt`.
     pub fn shell(&self, script: &str) -> Command {
-        let program = env!("CARGO_BIN_EXE_exitfetch");
+        let program = program();
         let like = self.command(&[]);
         let mut command = Command::new("bash");
         command
@@ -22,10 +22,13 @@ impl World {
             .current_dir(self.dir())
             .env_clear()
             .envs(like.get_envs().filter_map(|(k, v)| Some((k, v?))))
-            .env("EXITFETCH", program)
+            .env("EXITFETCH", &program)
             .env(
                 "RUN",
-                format!("{program} run --exits exits.txt --urls urls.txt"),
+                format!(
+                    "{} run --exits exits.txt --urls urls.txt",
+                    program.display()
+                ),
             )
             .stdin(std::process::Stdio::null())
             .stdout(std::process::Stdio::piped())

@@ -281,7 +281,9 @@ fn an_archive_survives_kills() {
     for kill in 0..6 {
         let form = ["--warc", "--warc-gz"][kill % 2];
         let done = whole_records(&world.out()).len();
-        let mut child = world.start(&[&ARGS[..], &[form, "--per-exit", "2"]].concat());
+        // At a rate at which no kill comes too late, however busy the machine is.
+        let slow = [form, "--per-exit", "2", "--rate", "30"];
+        let mut child = world.start(&[&ARGS[..], &slow].concat());
         until("records", || whole_records(&world.out()).len() > done);
         std::thread::sleep(Duration::from_millis(rng.random_range(0..150)));
         if child.try_wait().unwrap().is_none() {

@@ -12,6 +12,13 @@ use tokio::runtime::Runtime;
 /// No run of a test takes longer than this; one that does is killed and fails the test.
 const LIMIT: Duration = Duration::from_secs(180);
 
+/// The program that worlds run: the one that was built for the tests, or `$EXITFETCH`, as the long
+/// runs of `bench/` judge another build.
+pub fn program() -> PathBuf {
+    let given = std::env::var_os("EXITFETCH").map(PathBuf::from);
+    given.unwrap_or_else(|| env!("CARGO_BIN_EXE_exitfetch").into())
+}
+
 /// A lab and a directory of its own. Everything goes when it is dropped.
 pub struct World {
     pub lab: Lab,
@@ -88,7 +95,7 @@ impl World {
 
     /// The program with these words, in this directory.
     pub fn exitfetch<T: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = T>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_exitfetch"));
+        let mut command = Command::new(program());
         command
             .args(words)
             .current_dir(self.dir.path())

@@ -16,6 +16,7 @@ use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::bars::Bars;
+use crate::threads;
 
 /// Bytes of lines that wait; more are dropped. Some ten thousand lines.
 const WAITING_MOST: usize = 4 << 20;
@@ -82,9 +83,7 @@ impl Console {
             written: Condvar::new(),
         });
         let own = Arc::clone(&shared);
-        std::thread::Builder::new()
-            .name("stderr".into())
-            .spawn(move || own.serve(bars, &mut io::stderr()))?;
+        threads::start("stderr", move || own.serve(bars, &mut io::stderr()))?;
         Ok(Console(shared))
     }
 

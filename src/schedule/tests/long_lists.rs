@@ -127,6 +127,43 @@ fn a_giant_at_the_head_of_the_list_starves_no_exit() {
     assert!(world.scheduler.frontier.bytes() < 1 << 20);
 }
 
+/// The jobs that stayed in memory are done, so memory is empty; those on disk come back little by
+/// little all the same.
+#[test]
+fn what_comes_back_from_disk_does_not_fill_memory() {
+    for crowd in [vec![20_000], vec![1000; 20]] {
+        let mut world = World::new(limited(100.0), &[500], |_, _, _| (secs(0.1), answer(200)));
+        world.scheduler.intake.crowded_at(1 << 20);
+        world.list = sorted(&crowd).into();
+        world.step();
+        assert!(world.on_disk() > 10_000, "{} on disk", world.on_disk());
+        for second in 1.. {
+            world.run(Time::from_secs(second));
+            let bytes = world.scheduler.frontier.bytes();
+            assert!(bytes < 1 << 20, "{bytes} bytes after {second} s");
+            if world.scheduler.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(world.ok(), 20_000);
+    }
+}
+
+/// What attempts have left of a job counts as memory, too: where most fail it is half of all.
+#[test]
+fn a_job_that_was_tried_takes_more_memory_than_a_fresh_one() {
+    let mut world = World::new(limited(10.0), &[1; 3], |_, _, _| {
+        (secs(0.1), fault(Phase::Head, FaultKind::Eof))
+    });
+    world.push(0..1, "http://o0.test/");
+    let fresh = world.scheduler.frontier.bytes();
+    world.step();
+    assert_eq!(world.scheduler.frontier.bytes(), 0);
+    world.advance();
+    let tried = world.scheduler.frontier.bytes();
+    assert!(tried > fresh + 128, "{fresh} bytes, then {tried}");
+}
+
 #[derive(Clone, Debug)]
 struct Plan {
     seed: u64,

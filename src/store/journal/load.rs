@@ -132,14 +132,14 @@ fn parts(
     thread::scope(|scope| {
         let spawn = |first| {
             let (give, taken) = sync_channel(1);
-            scope.spawn(move || {
+            let started = thread::Builder::new().spawn_scoped(scope, move || {
                 let own = ranges().skip(first).step_by(threads);
                 // The receiver has gone where another stretch could not be read.
                 own.map(parse).try_for_each(|part| give.send(part))
             });
-            taken
+            started.map(|_| taken)
         };
-        let parsed: Vec<_> = (0..threads).map(spawn).collect();
+        let parsed: Vec<_> = (0..threads).map(spawn).collect::<io::Result<_>>()?;
         for (turn, _) in ranges().enumerate() {
             // A thread that has gone has panicked, and the scope passes that on.
             let Ok(part) = parsed[turn % threads].recv() else {
