@@ -56,7 +56,7 @@ impl Engine {
     }
 
     /// The least time that is left: the origin that holds back longest, or what is left shared
-    /// out among all slots (ALGORITHMS 7).
+    /// out among all slots.
     fn floor(&self, now: &Snapshot) -> Option<Duration> {
         let left = now.entries?.saturating_sub(now.ended());
         let by_budget = now.held_back.first().map_or(Duration::ZERO, |o| o.wait);
