@@ -44,3 +44,4 @@ fi
 # Most tests wait for peers rather than for the processor.
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-6}"
 cargo test --locked "$@"
+[ "$#" -gt 0 ] || tests/cases.sh
