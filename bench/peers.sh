@@ -11,6 +11,7 @@
 # directories by id, and making those is part of its cost. `warc` is exitfetch with `--warc`: one
 # segment instead of a file each, so its number of stored files says nothing. `floor` makes the
 # same requests and files over bare sockets and does nothing else (examples/floor.rs, plain http).
+# `requests` makes no files either.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,7 +32,7 @@ program=${EXITFETCH:-target/release/exitfetch}
 program=$(realpath "$program")
 pool=$(realpath bench/pool.py)
 floor=target/release/examples/floor
-case " $peers " in *" floor "*) [ -x "$floor" ] || cargo build --release --quiet --example floor ;; esac
+case " $peers " in *" floor "* | *" requests "*) [ -x "$floor" ] || cargo build --release --quiet --example floor ;; esac
 floor=$(realpath "$floor")
 
 work=$(mktemp -d --tmpdir=/dev/shm)
@@ -92,6 +93,7 @@ run_peer() { # peer, per exit, slots, then more words for exitfetch
     -d "$work/out" -i "$work/aria2.list" ;;
   asyncio) mkdir "$work/out" && /usr/bin/python3 "$pool" "$work/proxies" "$work/urls.txt" "$work/out" "$2" "$work/lab-ca.pem" ;;
   floor) "$floor" "$work/proxies" "$work/urls.txt" "$work/out" "$2" ;;
+  requests) "$floor" "$work/proxies" "$work/urls.txt" - "$2" ;;
   # All tasks started at once.
   asyncio-all) mkdir "$work/out" && /usr/bin/python3 "$pool" "$work/proxies" "$work/urls.txt" "$work/out" "$2" "$work/lab-ca.pem" \
     "$(wc -l <"$work/urls.txt")" ;;
@@ -106,6 +108,7 @@ measure() { # load, jobs, per exit, slots
       rm -rf "$work/out"
       status=0
       /usr/bin/time -f '%e %U %S %M' -o "$work/time" bash -c "run_peer $peer $3 $4" >/dev/null 2>&1 || status=$?
+      mkdir -p "$work/out"
       stored=$(find "$work/out" -type f -not -name '*.jsonl' -not -name '*.csv' -not -name summary.json | wc -l)
       echo "$peer $(tail -n 1 "$work/time") $stored $status" >>"$work/times"
     done

@@ -1,7 +1,8 @@
 //! What the calls of a run cost without exitfetch: the same requests over the same number of
 //! sockets, the same files in the same directories, and nothing else. No HTTP library, no
 //! scheduler, no digests, no records. `bench/peers.sh` runs it as the peer `floor`: what
-//! exitfetch may save at most is the difference.
+//! exitfetch may save at most is the difference. With `-` for OUT no file is made either
+//! (the peer `requests`).
 //!
 //!     cargo run --release --example floor -- PROXIES URLS OUT PER_EXIT
 //!
@@ -19,6 +20,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
+/// What becomes of bodies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Files {
+    OneEach,
+    None,
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,14 +38,24 @@ async fn main() -> anyhow::Result<()> {
         .lines()
         .map(str::to_owned)
         .collect();
-    std::fs::create_dir_all(Path::new(out).join("bodies"))?;
-    std::env::set_current_dir(out)?;
+    let files = if out == "-" {
+        Files::None
+    } else {
+        std::fs::create_dir_all(Path::new(out).join("bodies"))?;
+        std::env::set_current_dir(out)?;
+        Files::OneEach
+    };
     let next = Rc::new(Cell::new(0));
     let slots = LocalSet::new();
     for proxy in proxies.lines() {
         let address = proxy.trim_start_matches("http://").trim_end_matches('/');
         for _ in 0..per_exit.parse::<usize>()? {
-            let slot = work(address.to_owned(), Rc::clone(&urls), Rc::clone(&next));
+            let slot = work(
+                address.to_owned(),
+                Rc::clone(&urls),
+                Rc::clone(&next),
+                files,
+            );
             slots.spawn_local(async move {
                 if let Err(error) = slot.await {
                     eprintln!("floor: {error:#}");
@@ -50,7 +68,12 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// One socket: asks for the next URL until there is none.
-async fn work(address: String, urls: Rc<[String]>, next: Rc<Cell<usize>>) -> anyhow::Result<()> {
+async fn work(
+    address: String,
+    urls: Rc<[String]>,
+    next: Rc<Cell<usize>>,
+    files: Files,
+) -> anyhow::Result<()> {
     let mut socket = TcpStream::connect(&address).await?;
     socket.set_nodelay(true)?;
     let mut buffer = vec![0; 64 << 10];
@@ -69,7 +92,9 @@ async fn work(address: String, urls: Rc<[String]>, next: Rc<Cell<usize>>) -> any
             whole = whole.or_else(|| extent(&buffer[..have]));
         }
         let (body, end) = whole.unwrap_or_default();
-        store(url, &buffer[body..end])?;
+        if files == Files::OneEach {
+            store(url, &buffer[body..end])?;
+        }
     }
 }
 
