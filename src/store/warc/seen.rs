@@ -35,6 +35,15 @@ struct Slot {
 
 const OFFSET_BITS: u32 = 40;
 
+impl Slot {
+    fn at(self) -> Place {
+        Place {
+            segment: (self.place >> OFFSET_BITS) as u32,
+            offset: self.place & ((1 << OFFSET_BITS) - 1),
+        }
+    }
+}
+
 impl Seen {
     pub(super) fn new() -> Seen {
         Seen {
@@ -52,10 +61,7 @@ impl Seen {
     pub(super) fn get(&self, digest: &[u8; 32]) -> Option<Place> {
         let key = key(digest);
         let slot = self.slots[self.at(key)];
-        (slot.place != 0 && slot.key == key).then_some(Place {
-            segment: (slot.place >> OFFSET_BITS) as u32,
-            offset: slot.place & ((1 << OFFSET_BITS) - 1),
-        })
+        (slot.place != 0 && slot.key == key).then(|| slot.at())
     }
 
     /// Remembers it; a place beyond what 24 and 40 bits hold is passed over.
@@ -77,6 +83,19 @@ impl Seen {
     pub(super) fn insert_older(&mut self, digest: &[u8; 32], place: Place) {
         if self.slots[self.at(key(digest))].place == 0 {
             self.insert(digest, place);
+        }
+    }
+
+    /// Forgets what is at `place` of its segment or behind it.
+    pub(super) fn forget_from(&mut self, place: Place) {
+        let is_gone = |slot: &Slot| {
+            slot.place != 0
+                && slot.at().segment == place.segment
+                && slot.at().offset >= place.offset
+        };
+        for slot in self.slots.iter_mut().filter(|slot| is_gone(slot)) {
+            *slot = Slot::default();
+            self.taken -= 1;
         }
     }
 

@@ -258,9 +258,15 @@ impl Segments {
         self.buffer.len() >= BUFFER
     }
 
-    /// What waits is not to be written.
+    /// What waits is not to be written, and what comes next takes its place.
     pub fn forget(&mut self) {
         self.buffer.clear();
+        if let Some(open) = &self.open {
+            self.seen.forget_from(Place {
+                segment: open.number,
+                offset: open.len,
+            });
+        }
     }
 
     /// Writes what waits. The journal may tell of it then.

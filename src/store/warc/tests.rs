@@ -260,6 +260,20 @@ fn a_payload_that_is_there_already_is_pointed_to_also_by_the_next_run() {
 }
 
 #[test]
+fn a_payload_that_was_not_written_is_no_original_of_a_later_one() {
+    let mut bench = Bench::new(WarcForm::Plain);
+    let answer = |body: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{body}");
+    let mut add = |body: &str| bench.add_unwritten(Framing::Length(5), answer(body).as_bytes());
+    let lost = add("first");
+    bench.segments.forget();
+    let mut add = |body: &str| bench.add_unwritten(Framing::Length(5), answer(body).as_bytes());
+    let records = ["other", "first"].map(&mut add);
+    assert_eq!(records[0].offset, lost.offset, "in its place");
+    bench.segments.flush().unwrap();
+    assert_eq!(bench.payload(&records[1]), b"first");
+}
+
+#[test]
 fn exchanges_that_wait_are_written_together_and_a_twin_of_one_points_to_it() {
     let mut bench = Bench::new(WarcForm::Gzip);
     let answer = |body: &str| {
