@@ -80,6 +80,16 @@ impl Queue {
         self.fresh.is_empty()
     }
 
+    /// All of them, in no order.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Work> {
+        let retries = self.retries.iter();
+        let retries = retries.flat_map(|retries| {
+            let later = retries.later.iter().map(|Reverse(Later(work))| work);
+            retries.again.iter().chain(later)
+        });
+        self.fresh.iter().chain(retries).map(AsRef::as_ref)
+    }
+
     /// How many jobs could be taken now.
     pub(super) fn ripe(&self) -> usize {
         let again = self

@@ -4,13 +4,14 @@ use crate::model::Time;
 
 use super::super::asleep::Asleep;
 use super::super::site::Wish;
+use super::super::work::Work;
 use super::{Frontier, Place};
 
 impl Frontier {
-    /// Panics if an origin is not in exactly the place it must be in. For tests; O(origins).
+    /// Panics if an origin is not in exactly the place it must be in. For tests; O(jobs).
     pub(in crate::schedule) fn check(&self, now: Time) {
         let (mut jobs, mut spilled, mut untried) = (0, self.asleep.jobs(), 0);
-        let mut startable = 0;
+        let (mut bytes, mut startable) = (0, 0);
         let (mut misfits, mut closed) = (0, 0);
         for index in self.all() {
             let site = self.site(index);
@@ -19,6 +20,7 @@ impl Frontier {
                 continue;
             }
             jobs += site.queue.len();
+            bytes += site.queue.all().map(Work::size).sum::<usize>();
             spilled += site.jobs() as usize - site.queue.len();
             untried += usize::from(site.has_untried());
             assert!(
@@ -50,6 +52,7 @@ impl Frontier {
             );
         }
         assert_eq!(self.jobs, jobs, "jobs in memory");
+        assert_eq!(self.bytes, bytes, "memory of these");
         assert_eq!(self.spilled, spilled, "jobs on disk");
         assert_eq!(self.untried, untried, "origins with untried jobs");
         assert_eq!(self.startable, startable);
