@@ -254,7 +254,7 @@ impl Engine {
                     None => self.list_read = true,
                 },
                 () = timer.rung() => self.tick(),
-                // Pending once: what has arrived by then goes first.
+                // Pending once: tasks that have something to do go first.
                 () = yield_now(), if !self.storing.is_empty() => self.store_some(),
             }
         }
