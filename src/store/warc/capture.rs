@@ -141,18 +141,10 @@ impl Capture {
             digest.update(piece);
             *bytes += piece.len() as u64;
         }
-        if self.received.len() <= IN_MEMORY {
-            return Ok(());
+        match self.received.len() <= IN_MEMORY {
+            true => Ok(()),
+            false => self.hand_over().await,
         }
-        let walk = self.idle().await?;
-        let turn = self.archive.bodies().turn().await;
-        let (archive, common) = (self.archive.clone(), self.common.clone());
-        let received = std::mem::take(&mut self.received);
-        self.walking = Some(spawn_blocking(move || {
-            let _turn = turn;
-            walk.spill(&archive, &common, received)
-        }));
-        Ok(())
     }
 
     /// The answer is whole, and `sent` is what was asked.
@@ -161,13 +153,13 @@ impl Capture {
     /// As [`Capture::body`].
     pub async fn finish(mut self, sent: &[u8]) -> Result<Captured, StoreError> {
         let mut walk = self.idle().await?;
-        let mut received = self.received;
         if walk.spool.is_some() {
-            walk = walk.spill(&self.archive, &self.common, received)?;
-            received = Vec::new();
-        } else {
-            walk.go(&mut received);
+            self.walk = Some(walk);
+            self.hand_over().await?;
+            walk = self.idle().await?;
         }
+        let mut received = self.received;
+        walk.go(&mut received);
         let payload: [u8; 32] = walk.payload.finalize().into();
         let digest = match walk.block {
             None => Digest::Payload(payload),
@@ -196,6 +188,20 @@ impl Capture {
             request: http::shown_request(sent),
             response,
         })
+    }
+
+    /// Lets another thread walk along what has come and write it, once it has done what it was
+    /// given before.
+    async fn hand_over(&mut self) -> Result<(), StoreError> {
+        let walk = self.idle().await?;
+        let turn = self.archive.bodies().turn().await;
+        let (archive, common) = (self.archive.clone(), self.common.clone());
+        let received = std::mem::take(&mut self.received);
+        self.walking = Some(spawn_blocking(move || {
+            let _turn = turn;
+            walk.spill(&archive, &common, received)
+        }));
+        Ok(())
     }
 
     /// The walk, as soon as no thread has it.
