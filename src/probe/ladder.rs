@@ -412,7 +412,7 @@ fn obstacle(found: &Measured, role: Role, refused_below: u32) -> Option<Obstacle
         End::TooSlow => Some(Obstacle::TooSlow),
         End::Failing if found.refused >= 2 && refused_below == 0 => None,
         // Too much for the exit: that is a knee, and not the end of everything.
-        End::Failing if matches!(role, Role::Level(_) | Role::Bisection(_)) => {
+        End::Failing if matches!(role, Role::Level(_) | Role::Bisection(_) | Role::Again(2..)) => {
             Some(Obstacle::of(found)).filter(|whose| *whose == Obstacle::Target)
         }
         End::Failing => Some(Obstacle::of(found)),
