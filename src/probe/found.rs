@@ -141,6 +141,11 @@ impl Found {
             Obstacle::TooSlow => "the target is too slow to be measured: a level would take more \
                                   than a minute and a half; choose one that answers within a second"
                 .to_owned(),
+            Obstacle::Silent => {
+                "nothing came in time to measure a level: the exit or the target keeps \
+                                 silent, or is too slow; try a target that answers within a second"
+                    .to_owned()
+            }
             Obstacle::Unstable => "unstable: one request at a time took another time at the end \
                                    than at the start; probe again at a quieter time"
                 .to_owned(),

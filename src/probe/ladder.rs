@@ -409,6 +409,8 @@ fn obstacle(found: &Measured, role: Role, refused_below: u32) -> Option<Obstacle
         }
         End::Refusals => None,
         End::Throttled => Some(Obstacle::Throttled),
+        End::TooSlow if found.failed() > found.answers => Some(Obstacle::of(found)),
+        End::TooSlow if found.answers == 0 => Some(Obstacle::Silent),
         End::TooSlow => Some(Obstacle::TooSlow),
         End::Failing if found.refused >= 2 && refused_below == 0 => None,
         // Too much for the exit: that is a knee, and not the end of everything.

@@ -39,6 +39,8 @@ pub enum Obstacle {
     Throttled,
     /// A level would take too long.
     TooSlow,
+    /// Nothing came at all, neither an answer nor an error.
+    Silent,
     /// The baseline moved while the levels were measured.
     Unstable,
     /// The budget of the targets does not allow this level.

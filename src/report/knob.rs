@@ -127,6 +127,10 @@ pub(super) fn binding(spent: &Spent, limits: &Limits) -> Option<Hint> {
         Stage::ExitSlot | Stage::Group => said.slots(stage),
         Stage::Dial | Stage::Handshake | Stage::Tls => said.connecting(stage),
         Stage::FirstByte | Stage::Body => said.answers(stage),
+        Stage::Disk if limits.disk_busy < DISK_HOLDS => format!(
+            "writing {}: a faster disk for --out would help, more exits or a higher --rate would not",
+            said.held(stage)
+        ),
         Stage::Disk => format!(
             "the disk was busy {} of the run and everything waits for it: a faster disk for --out \
              would help, more exits or a higher --rate would not",

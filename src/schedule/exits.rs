@@ -215,6 +215,8 @@ impl Exits {
     /// An attempt through the exit was cut.
     pub(super) fn was_cut(&mut self, exit: ExitIx, span: Span) {
         self.rows[exit.index()].cuts.add(span);
+        self.fleet.was_cut(exit.number(), span);
+        self.sync(exit, span.now);
     }
 
     /// The counters of one exit.

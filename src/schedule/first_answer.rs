@@ -4,8 +4,8 @@
 //! site. So the attempts through exits that never gave a good answer are remembered here, and
 //! one that waits several times longer than answers take through others is cut and its job
 //! sent through an exit that has answered, if one stands idle: while all are busy nothing is
-//! gained. The second cut at an exit takes twice as long, and so on: a slow exit that works is
-//! cut once or twice, then it has answered and is never cut again.
+//! gained. It rests then (`health`). The second cut at an exit takes twice as long, and so on: a
+//! slow exit that works is cut once or twice, then it has answered and is never cut again.
 //!
 //! Owns: which attempts wait for an exit's first answer, when to look at each next, and how
 //! long is too long. Leaves to `dispatch` to look, and to `settle` what a cut means.

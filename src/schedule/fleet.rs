@@ -307,6 +307,11 @@ impl Fleet {
         self.change(exit, span.now, |health| health.fault(charge, span, rng))
     }
 
+    /// An attempt through the exit was cut.
+    pub fn was_cut(&mut self, exit: u32, span: Span) {
+        self.exits[exit as usize].health.was_cut(span);
+    }
+
     /// The last charge of `share` to the exit turned out to be the origin's.
     pub fn pardon(&mut self, exit: u32, share: Share) {
         let odds = self.odds();

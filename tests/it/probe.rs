@@ -275,7 +275,14 @@ fn trouble_ends_a_probe_early_and_writes_nothing() {
     let troubles = [
         ("good", "http://o.test/delay/30000", 3, "too slow"),
         ("good", "http://o.test/status/429", 3, "answers 429"),
+        ("hang", "http://o.test/ok/1", 3, "keeps silent"),
         ("refuse", "http://o.test/ok/1", 4, "the exit does not serve"),
+        (
+            "drop-syn",
+            "http://o.test/ok/1",
+            4,
+            "the exit does not serve",
+        ),
         (
             "502",
             "http://o.test/ok/1",

@@ -17,6 +17,11 @@ use crate::schedule::split::{Ejects, Share};
 /// Hold-off is this, doubled with each fault in a row.
 const HOLD_OFF: Duration = Duration::from_millis(250);
 const HOLD_OFF_MOST: Duration = Duration::from_secs(10);
+/// After a cut it rests this many times as long as the attempt had waited. So the last job of a
+/// list, which nobody can hurry when it is given to such an exit, waits a quarter of what the
+/// whole list takes at most. Less: it waits longer; more: a slow exit joins in later.
+const REST_AFTER_CUT: u32 = 3;
+const REST_AFTER_CUT_MOST: Duration = Duration::from_secs(30);
 /// For a fault that cannot be laid on the exit: long enough that an exit which fails at once does
 /// not eat the list, short enough that a silent origin does not stop the only exit.
 const HOLD_OFF_UNPROVEN: Duration = Duration::from_secs(1);
@@ -79,6 +84,14 @@ impl Health {
         let rest = doubled(HOLD_OFF, self.in_a_row, most);
         self.held_from = span.now;
         self.rest_until = self.rest_until.max(span.now + rest);
+    }
+
+    /// An attempt was cut because it waited for the exit's first answer, others stood idle.
+    pub fn was_cut(&mut self, span: Span) {
+        let rest = (span.now - span.dispatched).saturating_mul(REST_AFTER_CUT);
+        self.rest_until = self
+            .rest_until
+            .max(span.now + rest.min(REST_AFTER_CUT_MOST));
     }
 
     fn eject_or_spare(&mut self, ejection: Ejection, span: Span, rng: &mut impl Rng) -> Change {
