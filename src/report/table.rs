@@ -213,6 +213,8 @@ fn telling(exits: &[ExitFacts]) -> (Vec<&ExitFacts>, Vec<&ExitFacts>) {
 
 fn exit_cells(row: &ExitRow) -> Cells {
     let state = match &row.reason {
+        // What its last fault was, and no reason for its state.
+        Some(reason) if row.state == "healthy" => format!("healthy, but {}", clean(reason)),
         Some(reason) => format!("{}: {}", row.state, clean(reason)),
         None => row.state.clone(),
     };
