@@ -71,7 +71,7 @@ struct Landed {
     lease: Lease,
     work: Box<Work>,
     exit: usize,
-    attempt: Attempt,
+    attempt: Box<Attempt>,
     conn: Option<Conn>,
     body: Vec<u8>,
 }
@@ -154,7 +154,7 @@ impl Loop {
         };
         let fetcher = self.fetcher.clone();
         self.tasks.spawn(async move {
-            let mut exchange = fetcher.start(exit, seat, request).await;
+            let mut exchange = fetcher.start(exit, seat, &request).await;
             let mut body = Vec::new();
             while let Some(piece) = exchange.chunk().await {
                 body.extend_from_slice(&piece);

@@ -130,7 +130,7 @@ async fn usual_way(dir: &Path) -> Result<()> {
                 left_origin: false,
                 validators: None,
             };
-            let mut exchange = fetcher.start(exit, seat, request).await;
+            let mut exchange = fetcher.start(exit, seat, &request).await;
             while exchange.chunk().await.is_some() {}
             exchange.finish().await;
         });

@@ -4,8 +4,10 @@
 //! they mean is the scheduler's to say. Dropped at any await, it closes its socket and leaves
 //! no file.
 
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::fetch::{Conn, Exchange, Fetcher, Patience, Request, Seat};
@@ -27,7 +29,7 @@ pub(super) struct Ground {
 
 /// What came of an attempt.
 pub(super) struct Landed {
-    pub(super) attempt: Attempt,
+    pub(super) attempt: Box<Attempt>,
     /// The whole body, if it is one to keep.
     pub(super) body: Option<Body>,
     /// The connection, if it can serve again.
@@ -77,18 +79,18 @@ pub(super) struct Plane {
 /// moves its future and its output several times.
 pub(super) fn fly(
     ground: Arc<Ground>,
-    plane: Plane,
+    plane: Box<Plane>,
 ) -> Pin<Box<impl Future<Output = Box<Landed>> + Send>> {
     Box::pin(attempt(ground, plane))
 }
 
-async fn attempt(ground: Arc<Ground>, plane: Plane) -> Box<Landed> {
+async fn attempt(ground: Arc<Ground>, plane: Box<Plane>) -> Box<Landed> {
     let Plane {
         exit,
         seat,
-        request,
+        ref request,
         patience,
-    } = plane;
+    } = *plane;
     let target = ground.archive.as_ref().map(|_| request.target.to_string());
     let started = ground
         .fetcher
@@ -161,13 +163,11 @@ impl Ground {
     ) -> Result<Body, StoreError> {
         let mut body = self.bodies.create();
         while let Some(chunk) = exchange.chunk().await {
-            let since = self.clock.now();
-            body.write(chunk).await?;
-            at_disk.meanwhile += self.clock.now() - since;
+            let write = pin!(body.write(chunk));
+            self.timed(&mut at_disk.meanwhile, write).await?;
         }
-        let since = self.clock.now();
-        let finished = body.finish().await;
-        at_disk.after = self.clock.now() - since;
+        let finish = pin!(body.finish());
+        let finished = self.timed(&mut at_disk.after, finish).await;
         Ok(Body::File(finished?))
     }
 
@@ -186,15 +186,31 @@ impl Ground {
             since_sent: exchange.attempt().phases.first_byte.unwrap_or_default(),
         });
         while let Some(chunk) = exchange.chunk().await {
-            let since = self.clock.now();
             tape.received(capture.incoming());
-            capture.body(&chunk).await?;
-            at_disk.meanwhile += self.clock.now() - since;
+            let take = pin!(capture.body(&chunk));
+            self.timed(&mut at_disk.meanwhile, take).await?;
+        }
+        tape.received(capture.incoming());
+        let sent = tape.sent();
+        let finish = pin!(capture.finish(&sent));
+        let captured = self.timed(&mut at_disk.after, finish).await;
+        Ok(Body::Exchange(Box::new(captured?)))
+    }
+
+    /// Awaits `work` and adds how long it kept us waiting. What is done at once, as a short
+    /// body always is, has waited for nothing.
+    async fn timed<T>(
+        &self,
+        waited: &mut Duration,
+        mut work: Pin<&mut impl Future<Output = T>>,
+    ) -> T {
+        let at_once = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
+        if let Poll::Ready(done) = at_once {
+            return done;
         }
         let since = self.clock.now();
-        tape.received(capture.incoming());
-        let captured = capture.finish(&tape.sent()).await;
-        at_disk.after = self.clock.now() - since;
-        Ok(Body::Exchange(Box::new(captured?)))
+        let done = work.await;
+        *waited += self.clock.now() - since;
+        done
     }
 }

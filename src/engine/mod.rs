@@ -315,12 +315,12 @@ impl Engine {
         };
         self.recording.recorder.started(exit);
         let (cut, patience) = cut();
-        let plane = Plane {
+        let plane = Box::new(Plane {
             exit,
             seat,
             request,
             patience,
-        };
+        });
         let id = self
             .tasks
             .spawn(flight::fly(Arc::clone(&self.ground), plane))

@@ -28,7 +28,7 @@ const ROOM: usize = 8 << 20;
 /// A job that is done but for its body and its record.
 pub(super) struct Done {
     pub(super) work: Box<Work>,
-    pub(super) attempt: Attempt,
+    pub(super) attempt: Box<Attempt>,
     pub(super) body: Body,
     /// Index of the exit that it went through.
     pub(super) exit: usize,
@@ -41,7 +41,7 @@ pub(super) struct Done {
 /// The same, its body at its place.
 struct Placed {
     work: Box<Work>,
-    attempt: Attempt,
+    attempt: Box<Attempt>,
     origin: Origin,
     at: Time,
     stored: Stored,
@@ -104,6 +104,7 @@ impl Engine {
 
     fn store(&mut self, batch: Vec<Done>) {
         let mut placed = Vec::with_capacity(batch.len());
+        let mut since = self.clock.now();
         for Done {
             work,
             attempt,
@@ -113,12 +114,10 @@ impl Engine {
             at,
         } in batch
         {
-            let since = self.clock.now();
             let stored = match body {
                 Body::File(body) => self.name(&work, &attempt, body),
                 Body::Exchange(captured) => self.archive(&work, &attempt, exit, *captured),
             };
-            self.recording.committed(self.clock.now() - since);
             match stored {
                 Ok(stored) => placed.push(Placed {
                     work,
@@ -130,10 +129,11 @@ impl Engine {
                 Err(error) => self.disk_failed(error),
             }
             if self.is_worth_a_write() {
-                self.record(&mut placed);
+                self.record(&mut placed, since);
+                since = self.clock.now();
             }
         }
-        self.record(&mut placed);
+        self.record(&mut placed, since);
     }
 
     fn is_worth_a_write(&self) -> bool {
@@ -141,18 +141,16 @@ impl Engine {
         warc.is_some_and(|warc| warc.segments.is_full())
     }
 
-    /// Records what is placed, once an archive has written it.
-    fn record(&mut self, placed: &mut Vec<Placed>) {
-        if let Some(warc) = &mut self.store.warc {
-            let since = self.clock.now();
-            let written = warc.segments.flush();
-            self.recording.committed(self.clock.now() - since);
-            if let Err(error) = written {
-                warc.segments.forget();
-                placed.clear();
-                self.disk_failed(error);
-            }
+    /// Records what was placed from `since` on, once an archive has written it.
+    fn record(&mut self, placed: &mut Vec<Placed>, since: Time) {
+        if let Some(warc) = &mut self.store.warc
+            && let Err(error) = warc.segments.flush()
+        {
+            warc.segments.forget();
+            placed.clear();
+            self.disk_failed(error);
         }
+        self.recording.committed(self.clock.now() - since);
         for Placed {
             work,
             attempt,

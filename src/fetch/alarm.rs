@@ -92,14 +92,16 @@ impl Alarm {
         self.clock.now()
     }
 
-    /// Seconds since the Unix epoch, now.
-    pub(super) fn unix(&self) -> u64 {
-        self.clock.unix(self.now()).as_secs()
+    /// `at` in seconds since the Unix epoch.
+    pub(super) fn unix(&self, at: Time) -> u64 {
+        self.clock.unix(at).as_secs()
     }
 
-    /// Gives what comes next `limit` from now.
-    pub(super) fn allow(&mut self, limit: Duration) {
-        self.phase = (self.now() + limit, limit);
+    /// Gives what comes next `limit` from now; answers the present.
+    pub(super) fn allow(&mut self, limit: Duration) -> Time {
+        let now = self.now();
+        self.phase = (now + limit, limit);
+        now
     }
 
     /// What is left of the running phase's limit.
@@ -109,10 +111,14 @@ impl Alarm {
 
     /// The limit that has passed, if one has. Looks at the clock, not at the timer.
     pub(super) fn passed(&self) -> Option<Passed> {
+        self.passed_at(self.now())
+    }
+
+    /// The same at `now`, which is the present.
+    pub(super) fn passed_at(&self, now: Time) -> Option<Passed> {
         if self.patience.is_lost() {
             return Some(Passed::Patience);
         }
-        let now = self.now();
         if now >= self.attempt.0 {
             Some(Passed::Attempt(self.attempt.1))
         } else if now >= self.phase.0 {

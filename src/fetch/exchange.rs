@@ -13,15 +13,14 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use hyper::body::{Body, Incoming};
 
-use crate::model::{Attempt, Fault, FaultKind, Framing, Head, Phase, Time};
+use crate::model::{Attempt, Fault, FaultKind, Framing, Head, Phase};
 
 use super::Coding;
-use super::alarm::{Alarm, Passed};
+use super::alarm::Passed;
 use super::conn::Conn;
 use super::decode::{Decoder, Piece};
 use super::fault::{fault, of_body, one_line};
 use super::framing::is_coded_unasked;
-use super::gauges::Mark;
 use super::path::Running;
 use super::tape::Tape;
 
@@ -33,25 +32,16 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// One attempt from its head on. It never fails: what went wrong is in the [`Attempt`].
 pub struct Exchange {
-    attempt: Attempt,
-    alarm: Alarm,
-    mark: Mark,
-    /// What the answer comes over; without a body to read, what can be handed back.
-    conn: Option<Conn>,
+    /// Its connection is what the answer comes over; without a body to read, what can be
+    /// handed back.
+    pub(super) running: Running,
     /// `None` once it was read to its end, or if there is none.
     body: Option<Incoming>,
     framing: Framing,
     decoding: Decoding,
     /// Bytes handed out.
     decoded: u64,
-    head_at: Time,
     terms: Terms,
-}
-
-/// An answer whose head is complete.
-pub(super) struct Answer {
-    pub(super) conn: Conn,
-    pub(super) response: Response<Incoming>,
 }
 
 /// On which terms its body is read.
@@ -74,53 +64,42 @@ enum Decoding {
 }
 
 impl Exchange {
-    /// An attempt that ended without a head. `untouched` is a connection it was given and
-    /// had no use for.
-    pub(super) fn ended(running: Running, fault: Fault, untouched: Option<Conn>) -> Exchange {
-        let Running {
-            mut attempt,
-            alarm,
-            mark,
-        } = running;
-        attempt.fault = Some(fault);
+    /// An attempt that has not asked yet.
+    pub(super) fn new(running: Running, terms: Terms) -> Exchange {
         Exchange {
-            attempt,
-            head_at: alarm.now(),
-            alarm,
-            mark,
-            conn: untouched,
+            running,
             body: None,
             framing: Framing::Length(0),
             decoding: Decoding::Plain,
             decoded: 0,
-            terms: Terms {
-                stall: Duration::ZERO,
-                max_body: None,
-                coding: Coding::Identity,
-                keep_alive: true,
-            },
+            terms,
         }
     }
 
-    /// An attempt whose head came; `running` holds the facts until then.
-    pub(super) fn answered(running: Running, answer: Answer, terms: Terms) -> Exchange {
-        let Running {
-            mut attempt,
-            alarm,
-            mut mark,
-        } = running;
-        mark.enter(Phase::Body);
-        let (parts, body) = answer.response.into_parts();
-        let framing = Framing::of(&body, &parts.headers);
-        let body = (!body.is_end_stream()).then_some(body);
-        let decoding = match terms.coding {
-            Coding::Compressed if body.is_some() => match Decoder::of(&parts.headers) {
+    /// It ended without a head.
+    pub(super) fn failed(&mut self, fault: Fault) {
+        self.running.attempt.fault = Some(fault);
+    }
+
+    /// The head came.
+    pub(super) fn answered(&mut self, response: Response<Incoming>) {
+        let (parts, body) = response.into_parts();
+        self.running.mark.enter(Phase::Body);
+        self.framing = Framing::of(&body, &parts.headers);
+        self.body = (!body.is_end_stream()).then_some(body);
+        if self.terms.coding == Coding::Compressed && self.body.is_some() {
+            self.decoding = match Decoder::of(&parts.headers) {
                 Ok(None) => Decoding::Plain,
                 Ok(Some(decoder)) => Decoding::By(decoder),
                 Err(why) => Decoding::Refused(why),
-            },
-            _ => Decoding::Plain,
-        };
+            };
+        }
+        let Running {
+            attempt,
+            alarm,
+            head_at,
+            ..
+        } = &mut self.running;
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             let why = "the answer is 101, a protocol nobody asked for";
             attempt.fault = Some(fault(Phase::Head, FaultKind::Protocol, why));
@@ -128,35 +107,23 @@ impl Exchange {
             let why = "the answer is in a transfer coding nobody asked for";
             attempt.fault = Some(fault(Phase::Head, FaultKind::Protocol, why));
         }
-        attempt.received_unix = alarm.unix();
-        attempt.length_verified = body.is_none();
+        attempt.received_unix = alarm.unix(*head_at);
+        attempt.length_verified = self.body.is_none();
         attempt.head = Some(Head {
             status: parts.status.as_u16(),
             headers: parts.headers,
         });
-        Exchange {
-            attempt,
-            head_at: alarm.now(),
-            alarm,
-            mark,
-            conn: Some(answer.conn),
-            body,
-            framing,
-            decoding,
-            decoded: 0,
-            terms,
-        }
     }
 
     /// The answer's head, if one came.
     pub fn head(&self) -> Option<&Head> {
-        self.attempt.head.as_ref()
+        self.running.attempt.head.as_ref()
     }
 
     /// What goes over the connection, where [`Options::tapes`](super::Options::tapes) asks
     /// for it.
     pub fn tape(&self) -> Option<&Tape> {
-        self.conn.as_ref()?.tape()
+        self.running.conn.as_ref()?.tape()
     }
 
     /// How the end of the body is known.
@@ -171,14 +138,14 @@ impl Exchange {
 
     /// The facts so far.
     pub fn attempt(&self) -> &Attempt {
-        &self.attempt
+        &self.running.attempt
     }
 
     /// The next piece of the body, decoded where that was asked for; it can be empty where
     /// a tape runs along and more came than could be decoded yet. `None` at its end and
     /// after a fault: [`Attempt::fault`] tells which.
     pub async fn chunk(&mut self) -> Option<Bytes> {
-        if self.attempt.fault.is_some() {
+        if self.running.attempt.fault.is_some() {
             return None;
         }
         match self.next().await {
@@ -187,7 +154,7 @@ impl Exchange {
                 piece
             }
             Err(fault) => {
-                self.attempt.fault = Some(fault);
+                self.running.attempt.fault = Some(fault);
                 self.note_body_time();
                 None
             }
@@ -196,8 +163,8 @@ impl Exchange {
 
     /// The body is over, or given up: until now it took.
     fn note_body_time(&mut self) {
-        let took = self.alarm.now() - self.head_at;
-        self.attempt.phases.body.get_or_insert(took);
+        let took = self.running.alarm.now() - self.running.head_at;
+        self.running.attempt.phases.body.get_or_insert(took);
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
@@ -210,7 +177,7 @@ impl Exchange {
             self.check_size(length)?;
         }
         let piece = self.wire_piece().await?;
-        self.check_size(self.attempt.wire_bytes)?;
+        self.check_size(self.running.attempt.wire_bytes)?;
         Ok(piece)
     }
 
@@ -228,7 +195,7 @@ impl Exchange {
                 }
                 Piece::Hungry => {
                     let input = self.wire_piece().await?;
-                    let empty = input.is_none() && self.attempt.wire_bytes == 0;
+                    let empty = input.is_none() && self.running.attempt.wire_bytes == 0;
                     match (&mut self.decoding, input) {
                         // An empty body is empty in every coding.
                         _ if empty => return Ok(None),
@@ -251,7 +218,7 @@ impl Exchange {
     }
 
     fn undecodable(&self, why: &str) -> Fault {
-        let at = self.attempt.wire_bytes;
+        let at = self.running.attempt.wire_bytes;
         let detail = format!("the content coding does not decode within {at} bytes: {why}");
         fault(Phase::Body, FaultKind::Decode, detail)
     }
@@ -267,25 +234,25 @@ impl Exchange {
     }
 
     fn check_deadline(&self) -> Result<(), Fault> {
-        match self.alarm.passed() {
+        match self.running.alarm.passed() {
             Some(passed) => Err(self.too_slow(passed)),
             None => Ok(()),
         }
     }
 
     fn too_slow(&self, passed: Passed) -> Fault {
-        let got = self.attempt.wire_bytes;
+        let got = self.running.attempt.wire_bytes;
         passed.fault(Phase::Body, &format!("no further byte after {got}"))
     }
 
     /// The next piece as it is on the wire; `None` at the end.
     async fn wire_piece(&mut self) -> Result<Option<Bytes>, Fault> {
-        let (Some(conn), Some(body)) = (&mut self.conn, &mut self.body) else {
+        let Running { conn, alarm, .. } = &mut self.running;
+        let (Some(conn), Some(body)) = (conn, &mut self.body) else {
             return Ok(None);
         };
-        self.alarm.allow(self.terms.stall);
-        let alarm = &mut self.alarm;
-        let piece = match alarm.passed() {
+        let now = alarm.allow(self.terms.stall);
+        let piece = match alarm.passed_at(now) {
             Some(passed) => Err(passed),
             None => {
                 poll_fn(|cx| match conn.poll_chunk(body, cx) {
@@ -298,8 +265,13 @@ impl Exchange {
         match piece {
             Err(passed) => Err(self.too_slow(passed)),
             Ok(Some(Ok(bytes))) => {
-                self.attempt.wire_bytes += bytes.len() as u64;
-                self.mark.received(bytes.len() as u64);
+                // Where a length was announced, its last piece is known as such.
+                let last = body.is_end_stream();
+                self.running.attempt.wire_bytes += bytes.len() as u64;
+                self.running.mark.received(bytes.len() as u64);
+                if last {
+                    self.body_ended();
+                }
                 Ok(Some(bytes))
             }
             Ok(Some(Err(err))) => {
@@ -307,15 +279,19 @@ impl Exchange {
                     Framing::Length(length) => Some(length),
                     Framing::Chunked | Framing::Close => None,
                 };
-                Err(of_body(&err, self.attempt.wire_bytes, of))
+                Err(of_body(&err, self.running.attempt.wire_bytes, of))
             }
             Ok(None) => {
-                self.body = None;
-                self.note_body_time();
-                self.attempt.length_verified = self.framing != Framing::Close;
+                self.body_ended();
                 Ok(None)
             }
         }
+    }
+
+    fn body_ended(&mut self) {
+        self.body = None;
+        self.note_body_time();
+        self.running.attempt.length_verified = self.framing != Framing::Close;
     }
 
     /// Reads a body nobody wants, if it is short, so that its socket can serve again.
@@ -325,8 +301,8 @@ impl Exchange {
             return;
         }
         self.terms.stall = self.terms.stall.min(DRAIN_TIME);
-        let end = self.alarm.now() + DRAIN_TIME;
-        while self.attempt.wire_bytes <= DRAIN_BYTES && self.alarm.now() < end {
+        let end = self.running.alarm.now() + DRAIN_TIME;
+        while self.running.attempt.wire_bytes <= DRAIN_BYTES && self.running.alarm.now() < end {
             match self.wire_piece().await {
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => return,
@@ -336,20 +312,23 @@ impl Exchange {
 
     /// Ends the attempt: all facts, and the connection if it can serve another request.
     /// One that cannot is closed, and the exit has seen that (or had 250 ms to).
-    pub async fn finish(mut self) -> (Attempt, Option<Conn>) {
-        let whole = self.body.is_none() && self.attempt.fault.is_none();
+    pub async fn finish(mut self: Box<Exchange>) -> (Box<Attempt>, Option<Conn>) {
+        let whole = self.body.is_none() && self.running.attempt.fault.is_none();
         if self.body.is_some() {
             self.note_body_time();
         }
-        let Some(mut conn) = self.conn.take() else {
-            return (self.attempt, None);
+        let Running {
+            mut attempt, conn, ..
+        } = self.running;
+        let Some(mut conn) = conn else {
+            return (attempt, None);
         };
-        let unused = self.attempt.head.is_none();
+        let unused = attempt.head.is_none();
         if unused || (whole && self.terms.keep_alive && conn.settle().await) {
-            self.attempt.kept = !unused;
-            return (self.attempt, Some(conn));
+            attempt.kept = !unused;
+            return (attempt, Some(conn));
         }
         Box::pin(conn.close()).await;
-        (self.attempt, None)
+        (attempt, None)
     }
 }

@@ -49,7 +49,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue};
 
-use crate::model::{Attempt, Clock, Exit, PhaseCounts};
+use crate::model::{Attempt, Clock, Exit, PhaseCounts, Time};
 
 use alarm::Alarm;
 use dial::{Address, Addresses};
@@ -198,7 +198,7 @@ impl Fetcher {
     ///
     /// # Panics
     /// If there is no such exit.
-    pub async fn start(&self, exit: usize, seat: Seat, request: Request) -> Exchange {
+    pub async fn start(&self, exit: usize, seat: Seat, request: &Request) -> Box<Exchange> {
         self.start_unless_cut(exit, seat, request, Patience::default())
             .await
     }
@@ -211,48 +211,62 @@ impl Fetcher {
         &self,
         exit: usize,
         seat: Seat,
-        request: Request,
+        request: &Request,
         patience: Patience,
-    ) -> Exchange {
+    ) -> Box<Exchange> {
         let inner = &*self.0;
         let path = Path {
             inner,
             exit: &inner.exits[exit],
             via: &inner.vias[exit],
             target: &request.target,
-            sockets: Arc::clone(&seat.sockets),
+            sockets: seat.sockets,
         };
         let outgoing = Outgoing {
-            request: &request,
+            request,
             templates: &inner.templates,
             route: path.route(),
             proxy_authorization: path.via.proxy_authorization.as_ref(),
             keep_alive: seat.keep_alive,
         };
-        let mut running = Running {
-            attempt: Attempt {
+        let running = Running {
+            attempt: Box::new(Attempt {
                 route: outgoing.route,
                 ..Attempt::default()
-            },
+            }),
             alarm: Alarm::new(inner.clock, inner.limits.total).with(patience),
             mark: Mark::new(&inner.gauges),
+            conn: seat.reuse,
+            head_at: Time::ZERO,
         };
-        let built = match path.build(&outgoing) {
-            Ok(built) => built,
-            Err(fault) => return Exchange::ended(running, fault, seat.reuse.or(seat.close_first)),
-        };
-        let validators = request.validators.as_ref();
-        running.attempt.conditional = validators.is_some_and(|own| own.are_in(built.headers()));
         let terms = Terms {
             stall: inner.limits.stall,
             max_body: inner.limits.max_body,
             coding: inner.coding,
             keep_alive: seat.keep_alive,
         };
-        match path.answer(seat, &outgoing, built, &mut running).await {
-            Ok(answer) => Exchange::answered(running, answer, terms),
-            Err(fault) => Exchange::ended(running, fault, None),
+        // Boxed from here on: it is what moves through the rest of an attempt.
+        let mut exchange = Box::new(Exchange::new(running, terms));
+        let running = &mut exchange.running;
+        let mut built = match path.build(&outgoing) {
+            Ok(built) => Some(built),
+            Err(fault) => {
+                running.conn = running.conn.take().or(seat.close_first);
+                exchange.failed(fault);
+                return exchange;
+            }
+        };
+        let validators = request.validators.as_ref().zip(built.as_ref());
+        running.attempt.conditional =
+            validators.is_some_and(|(own, built)| own.are_in(built.headers()));
+        if let Some(conn) = seat.close_first {
+            Box::pin(conn.close()).await;
         }
+        match path.answer(&outgoing, &mut built, running).await {
+            Ok(response) => exchange.answered(response),
+            Err(fault) => exchange.failed(fault),
+        }
+        exchange
     }
 }
 

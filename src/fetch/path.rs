@@ -6,16 +6,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, Response};
 use http_body_util::Full;
+use hyper::body::Incoming;
 use rustls::pki_types::ServerName;
 use url::{Host, Url};
 
-use crate::model::{Attempt, Exit, Fault, FaultKind, Phase, PhaseTimes, Route, Scheme};
+use crate::model::{Attempt, Exit, Fault, FaultKind, Phase, PhaseTimes, Route, Scheme, Time};
 
 use super::alarm::Alarm;
 use super::conn::{Conn, NoHead, Serves};
-use super::exchange::Answer;
 use super::fault::fault;
 use super::gauges::Mark;
 use super::handshake::{Ask, Connect, NoTunnel, Socks5};
@@ -23,7 +23,7 @@ use super::request::Outgoing;
 use super::socket::Sockets;
 use super::tape::Tape;
 use super::wire::Wire;
-use super::{Inner, Seat, Tunnel, Via};
+use super::{Inner, Tunnel, Via};
 
 /// A request ready to be sent.
 pub(super) type Built = http::Request<Full<Bytes>>;
@@ -37,11 +37,15 @@ pub(super) struct Path<'a> {
     pub(super) sockets: Arc<Sockets>,
 }
 
-/// An attempt under way: the facts so far, and its limits.
+/// An attempt under way: the facts so far, its limits, and what it goes over.
 pub(super) struct Running {
-    pub(super) attempt: Attempt,
+    pub(super) attempt: Box<Attempt>,
     pub(super) alarm: Alarm,
     pub(super) mark: Mark,
+    /// An open connection: at first the one to be reused, then the one that was asked.
+    pub(super) conn: Option<Conn>,
+    /// When the head was complete.
+    pub(super) head_at: Time,
 }
 
 impl Path<'_> {
@@ -70,56 +74,60 @@ impl Path<'_> {
     /// is replaced once; nobody is to blame for that, so it leaves no trace in the facts.
     pub(super) async fn answer(
         &self,
-        seat: Seat,
         outgoing: &Outgoing<'_>,
-        built: Built,
+        built: &mut Option<Built>,
         running: &mut Running,
-    ) -> Result<Answer, Fault> {
-        if let Some(conn) = seat.close_first {
-            Box::pin(conn.close()).await;
-        }
-        let Some(conn) = seat.reuse else {
-            return self.answer_afresh(built, running).await;
-        };
-        running.attempt.reused = true;
-        match self.ask(conn, built, running).await {
-            Ok(answer) => return Ok(answer),
-            Err(no_head) if !no_head.allows_another(&outgoing.request.method) => {
-                return Err(no_head.fault);
+    ) -> Result<Response<Incoming>, Fault> {
+        if running.conn.is_some() {
+            running.attempt.reused = true;
+            match self.ask(built, running).await {
+                Ok(response) => return Ok(response),
+                Err(no_head) if !no_head.allows_another(&outgoing.request.method) => {
+                    return Err(no_head.fault);
+                }
+                Err(_) => {}
             }
-            Err(_) => {}
+            running.attempt.reused = false;
+            running.attempt.phases = PhaseTimes::default();
+            *built = Some(outgoing.build()?);
         }
-        running.attempt.reused = false;
-        running.attempt.phases = PhaseTimes::default();
-        self.answer_afresh(outgoing.build()?, running).await
-    }
-
-    async fn answer_afresh(&self, built: Built, running: &mut Running) -> Result<Answer, Fault> {
         // Boxed: the steps of a dial would make every attempt's future as large as theirs.
-        let conn = Box::pin(self.open(running)).await?;
-        let asked = self.ask(conn, built, running).await;
+        running.conn = Some(Box::pin(self.open(running)).await?);
+        let asked = self.ask(built, running).await;
         asked.map_err(|no_head| no_head.fault)
     }
 
+    /// Asks over the connection that is there. Without an answer, that is closed.
     async fn ask(
         &self,
-        mut conn: Conn,
-        built: Built,
+        built: &mut Option<Built>,
         running: &mut Running,
-    ) -> Result<Answer, NoHead> {
-        running.mark.enter(Phase::Head);
-        let Running { attempt, alarm, .. } = running;
-        let begun = alarm.now();
-        alarm.allow(self.inner.limits.first_byte);
-        let asked = conn.ask(built, alarm).await;
-        attempt.phases.first_byte = Some(alarm.now() - begun);
+    ) -> Result<Response<Incoming>, NoHead> {
+        let Running {
+            attempt,
+            alarm,
+            mark,
+            conn,
+            head_at,
+        } = running;
+        let (Some(built), Some(over)) = (built.take(), conn.as_mut()) else {
+            unreachable!("a request and a connection are there before it is asked");
+        };
+        mark.enter(Phase::Head);
+        let begun = alarm.allow(self.inner.limits.first_byte);
+        let asked = over.ask(built, alarm).await;
+        let now = alarm.now();
+        attempt.phases.first_byte = Some(now - begun);
         match asked {
             Ok(response) => {
                 alarm.head_came();
-                Ok(Answer { conn, response })
+                *head_at = now;
+                Ok(response)
             }
             Err(no_head) => {
-                Box::pin(conn.close()).await;
+                if let Some(conn) = conn.take() {
+                    Box::pin(conn.close()).await;
+                }
                 Err(no_head)
             }
         }
@@ -130,8 +138,7 @@ impl Path<'_> {
         let layers = self.layers()?;
         running.mark.enter(Phase::Dial);
         let Running { attempt, alarm, .. } = running;
-        let begun = alarm.now();
-        alarm.allow(self.inner.limits.connect);
+        let begun = alarm.allow(self.inner.limits.connect);
         let dialled = self.via.address.dial(&self.sockets, alarm).await;
         attempt.phases.dial = Some(alarm.now() - begun);
         let socket = dialled?;

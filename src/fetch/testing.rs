@@ -221,14 +221,14 @@ impl Rig {
     /// One attempt to its end: the facts and the body as far as it came.
     pub(super) async fn fetch(&mut self, request: Request) -> (Attempt, Vec<u8>) {
         let seat = self.seat(&request.target);
-        let mut exchange = self.fetcher.start(0, seat, request).await;
+        let mut exchange = self.fetcher.start(0, seat, &request).await;
         let mut body = Vec::new();
         while let Some(piece) = exchange.chunk().await {
             body.extend_from_slice(&piece);
         }
         let (attempt, conn) = exchange.finish().await;
         self.conns.give_back(0, conn, self.clock.now());
-        (attempt, body)
+        (*attempt, body)
     }
 
     pub(super) async fn get(&mut self, url: &str) -> (Attempt, Vec<u8>) {

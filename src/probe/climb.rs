@@ -89,7 +89,7 @@ struct Landed {
     worker: usize,
     target: usize,
     begun: Time,
-    attempt: Attempt,
+    attempt: Box<Attempt>,
     conn: Option<Conn>,
 }
 
@@ -379,7 +379,7 @@ impl Flight {
         request: Request,
     ) -> Pin<Box<impl Future<Output = Box<Landed>> + Send>> {
         Box::pin(async move {
-            let mut exchange = fetcher.start(self.exit, seat, request).await;
+            let mut exchange = fetcher.start(self.exit, seat, &request).await;
             while exchange.chunk().await.is_some() {}
             let (attempt, conn) = exchange.finish().await;
             Box::new(Landed {

@@ -166,7 +166,7 @@ async fn a_body_nobody_wants_keeps_its_connection_if_it_is_short() {
         let mut rig = Rig::new(exit(Scheme::Http, peer.address), options());
         let request = get("http://o.test/");
         let seat = rig.seat(&request.target);
-        let mut exchange = rig.fetcher.start(0, seat, request).await;
+        let mut exchange = rig.fetcher.start(0, seat, &request).await;
         assert_eq!(exchange.head().unwrap().status, 404);
         exchange.discard().await;
         let (attempt, conn) = exchange.finish().await;
@@ -268,7 +268,7 @@ async fn a_bomb_is_stopped_by_its_decoded_size_one_small_piece_at_a_time() {
     let mut rig = Rig::new(exit(Scheme::Http, peer.address), options);
     let request = get("http://o.test/");
     let seat = rig.seat(&request.target);
-    let mut exchange = rig.fetcher.start(0, seat, request).await;
+    let mut exchange = rig.fetcher.start(0, seat, &request).await;
     let mut got = 0;
     while let Some(piece) = exchange.chunk().await {
         assert!(piece.len() <= 64 * 1024);

@@ -211,7 +211,7 @@ async fn an_attempt_that_is_dropped_closes_its_socket_at_once() {
     let mut rig = Rig::new(exit(Scheme::Http, peer.address), options());
     let request = get("http://o.test/");
     let seat = rig.seat(&request.target);
-    let started = rig.fetcher.start(0, seat, request);
+    let started = rig.fetcher.start(0, seat, &request);
     assert!(tokio::time::timeout(BRIEF, started).await.is_err());
     assert_eq!((rig.conns.open(0), rig.conns.peak(0)), (0, 1));
 }
@@ -317,7 +317,7 @@ async fn whatever_happens_at_once_the_exit_never_sees_more_sockets_than_the_ceil
         let seat = rig.seat(&request.target);
         let fetcher = rig.fetcher.clone();
         running.spawn(async move {
-            let mut exchange = fetcher.start(0, seat, request).await;
+            let mut exchange = fetcher.start(0, seat, &request).await;
             while exchange.chunk().await.is_some() {}
             exchange.finish().await.1
         });

@@ -250,7 +250,7 @@ async fn sessions_are_resumed_at_one_exit_and_never_at_another() {
     for at in [0, 0, 1] {
         let request = crate::fetch::testing::get("http://o.test/");
         let seat = rig.conns.take(at, &request.target, rig.clock.now());
-        let mut exchange = rig.fetcher.start(at, seat, request).await;
+        let mut exchange = rig.fetcher.start(at, seat, &request).await;
         while exchange.chunk().await.is_some() {}
         let (attempt, conn) = exchange.finish().await;
         assert_eq!(attempt.fault, None);
