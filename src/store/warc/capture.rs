@@ -43,10 +43,11 @@ pub struct Capture {
     common: Common,
     /// What came and was not looked at.
     received: Vec<u8>,
-    /// `None` while a thread has it, and after it failed.
-    walk: Option<Walk>,
-    walking: Option<JoinHandle<Result<Walk, StoreError>>>,
-    decoded: Option<(Sha256, u64)>,
+    /// `None` while a thread has it, and after it failed. Boxed like the other digest: a task
+    /// moves them several times.
+    walk: Option<Box<Walk>>,
+    walking: Option<JoinHandle<Result<Box<Walk>, StoreError>>>,
+    decoded: Option<Box<(Sha256, u64)>>,
 }
 
 /// What is known of the answer so far.
@@ -113,16 +114,16 @@ impl Capture {
             },
             archive: archive.clone(),
             received: Vec::new(),
-            walk: Some(Walk {
+            walk: Some(Box::new(Walk {
                 head: 0,
                 extent: Extent::new(opening.framing),
                 payload: Sha256::new(),
                 payload_bytes: 0,
                 block: chunked.then(Sha256::new),
                 spool: None,
-            }),
+            })),
             walking: None,
-            decoded: opening.decoded.then(|| (Sha256::new(), 0)),
+            decoded: opening.decoded.then(|| Box::new((Sha256::new(), 0))),
         }
     }
 
@@ -137,7 +138,7 @@ impl Capture {
     /// # Errors
     /// The disk refused, or less than `--min-free` is left; the capture is then of no use.
     pub async fn body(&mut self, piece: &[u8]) -> Result<(), StoreError> {
-        if let Some((digest, bytes)) = &mut self.decoded {
+        if let Some((digest, bytes)) = self.decoded.as_deref_mut() {
             digest.update(piece);
             *bytes += piece.len() as u64;
         }
@@ -167,7 +168,7 @@ impl Capture {
         };
         let (bytes, sha256) = match self.decoded {
             None => (walk.payload_bytes, hex(&payload)),
-            Some((digest, bytes)) => (bytes, hex(&digest.finalize())),
+            Some(decoded) => (decoded.1, hex(&decoded.0.finalize())),
         };
         let response = match walk.spool {
             None => Response::Memory {
@@ -205,7 +206,7 @@ impl Capture {
     }
 
     /// The walk, as soon as no thread has it.
-    async fn idle(&mut self) -> Result<Walk, StoreError> {
+    async fn idle(&mut self) -> Result<Box<Walk>, StoreError> {
         let lost = || self.archive.bodies().lost();
         if let Some(walking) = self.walking.take() {
             return walking.await.map_err(|_| lost())?;
@@ -244,11 +245,11 @@ impl Walk {
 
     /// The same, and writes them.
     fn spill(
-        mut self,
+        mut self: Box<Walk>,
         archive: &Archive,
         common: &Common,
         mut received: Vec<u8>,
-    ) -> Result<Walk, StoreError> {
+    ) -> Result<Box<Walk>, StoreError> {
         self.go(&mut received);
         let (spool, _) = match &mut self.spool {
             Some(spool) => spool,

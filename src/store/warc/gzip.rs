@@ -17,6 +17,8 @@ const STEP: usize = 32 * 1024;
 pub(super) struct Gzip {
     deflate: Compress,
     sum: Crc,
+    /// A member that is written in one go, before it is compressed.
+    plain: Vec<u8>,
 }
 
 impl std::fmt::Debug for Gzip {
@@ -30,16 +32,19 @@ impl Gzip {
         Gzip {
             deflate: Compress::new(Compression::default(), false),
             sum: Crc::new(),
+            plain: Vec::new(),
         }
     }
 
-    /// `parts` together as one member, at the end of `out`.
-    pub(super) fn whole(&mut self, parts: &[&[u8]], out: &mut Vec<u8>) {
+    /// What `write` adds to what it is handed, as one member at the end of `out`.
+    pub(super) fn whole(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut plain = std::mem::take(&mut self.plain);
+        write(&mut plain);
         self.begin(out);
-        for part in parts {
-            self.write(part, out);
-        }
+        self.write(&plain, out);
         self.end(&[], out);
+        plain.clear();
+        self.plain = plain;
     }
 
     /// Begins a member at the end of `out`.
@@ -117,8 +122,8 @@ mod tests {
         let text: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
         let mut gzip = Gzip::new();
         let mut out = Vec::new();
-        gzip.whole(&[b"head", &text, b"\r\n\r\n"], &mut out);
-        assert_eq!(read(&out), [b"head", &text[..], b"\r\n\r\n"].concat());
+        gzip.whole(&mut out, |out| out.extend_from_slice(&text));
+        assert_eq!(read(&out), text);
         for length in [1, 500, STORED, 200_000] {
             let mut out = Vec::new();
             gzip.begin(&mut out);

@@ -10,7 +10,7 @@ use crate::model::Framing;
 
 /// Request headers that are between us and the exit, or that no archive shows.
 const PROXY: &[u8] = b"proxy-";
-const AUTHORIZATION: &[u8] = b"authorization";
+const AUTHORIZATION: &[u8] = b"authorization:";
 
 /// Where the final head of `received` is: interim answers (1xx) and empty lines before it
 /// left out, its empty line included. `None` while it is not complete.
@@ -21,10 +21,10 @@ pub(super) fn final_head(received: &[u8]) -> Option<Range<usize>> {
             start += 1;
         }
         let end = start + head_len(&received[start..])?;
-        match status(&received[start..end]) {
-            Some(100 | 102..=199) => start = end,
-            _ => return Some(start..end),
+        if !is_interim(&received[start..end]) {
+            return Some(start..end);
         }
+        start = end;
     }
 }
 
@@ -37,9 +37,11 @@ pub(super) fn head_len(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-fn status(head: &[u8]) -> Option<u16> {
-    let digits = head.split(|&b| b == b' ').nth(1)?.get(..3)?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
+/// 1xx but for 101, which nothing follows.
+fn is_interim(head: &[u8]) -> bool {
+    let space = memchr::memchr(b' ', head);
+    let code = space.and_then(|at| head.get(at + 1..at + 4));
+    matches!(code, Some([b'1', rest @ ..]) if rest != b"01")
 }
 
 /// How the body after `head` ends, for a record that was written from a whole answer.
@@ -72,21 +74,31 @@ pub(super) fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 /// exit was sent; without what was for the exit, and with the value of `Authorization`
 /// masked. All else is as it was sent.
 pub(super) fn shown_request(sent: &[u8]) -> Vec<u8> {
-    let head = head_len(sent).unwrap_or(sent.len());
     let mut shown = Vec::with_capacity(sent.len());
-    for (number, line) in sent[..head].split_inclusive(|&b| b == b'\n').enumerate() {
-        let name = &line[..memchr::memchr(b':', line).unwrap_or(0)];
-        if number == 0 {
-            append_origin_form(&mut shown, line);
-        } else if name.eq_ignore_ascii_case(AUTHORIZATION) {
-            shown.extend_from_slice(name);
-            shown.extend_from_slice(b": ***\r\n");
-        } else if !starts_with_ignoring_case(name, PROXY) {
-            shown.extend_from_slice(line);
+    // What is kept and was not copied begins here.
+    let mut kept = append_origin_form(&mut shown, sent);
+    let mut start = next_line(sent, kept);
+    while !matches!(sent[start..], [] | [b'\n', ..] | [b'\r', b'\n', ..]) {
+        let line = &sent[start..];
+        let end = next_line(sent, start);
+        let mask = starts_with_ignoring_case(line, AUTHORIZATION);
+        if mask || starts_with_ignoring_case(line, PROXY) {
+            shown.extend_from_slice(&sent[kept..start]);
+            kept = end;
         }
+        if mask {
+            shown.extend_from_slice(&line[..AUTHORIZATION.len()]);
+            shown.extend_from_slice(b" ***\r\n");
+        }
+        start = end;
     }
-    shown.extend_from_slice(&sent[head..]);
+    shown.extend_from_slice(&sent[kept..]);
     shown
+}
+
+/// Where the line after the one at `at` begins.
+fn next_line(bytes: &[u8], at: usize) -> usize {
+    memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |end| at + end + 1)
 }
 
 fn starts_with_ignoring_case(text: &[u8], start: &[u8]) -> bool {
@@ -94,20 +106,20 @@ fn starts_with_ignoring_case(text: &[u8], start: &[u8]) -> bool {
         .is_some_and(|first| first.eq_ignore_ascii_case(start))
 }
 
-/// `GET http://host/path HTTP/1.1` as `GET /path HTTP/1.1`.
-fn append_origin_form(out: &mut Vec<u8>, line: &[u8]) {
-    let target = memchr::memchr(b' ', line).map_or(0, |at| at + 1);
-    let authority = line[target..].strip_prefix(b"http://");
+/// Begins `GET http://host/path HTTP/1.1` as `GET /path HTTP/1.1`; returns how much of `sent`
+/// that stands for.
+fn append_origin_form(out: &mut Vec<u8>, sent: &[u8]) -> usize {
+    let target = memchr::memchr(b' ', sent).map_or(0, |at| at + 1);
+    let authority = sent[target..].strip_prefix(b"http://");
     let path = authority.and_then(|rest| memchr::memchr3(b'/', b'?', b' ', rest));
     let (Some(authority), Some(path)) = (authority, path) else {
-        out.extend_from_slice(line);
-        return;
+        return 0;
     };
-    out.extend_from_slice(&line[..target]);
+    out.extend_from_slice(&sent[..target]);
     if authority[path] != b'/' {
         out.push(b'/');
     }
-    out.extend_from_slice(&authority[path..]);
+    sent.len() - authority.len() + path
 }
 
 /// Walks along a body as it came and tells its bytes from their framing.
@@ -274,6 +286,11 @@ mod tests {
             shown_request(b"GET /http://x/ HTTP/1.1\r\n\r\n"),
             b"GET /http://x/ HTTP/1.1\r\n\r\n"
         );
+        assert_eq!(
+            shown_request(b"GET / HTTP/1.1\nauthorization: cut sho"),
+            b"GET / HTTP/1.1\nauthorization: ***\r\n"
+        );
+        assert_eq!(shown_request(b""), b"");
     }
 
     #[test]

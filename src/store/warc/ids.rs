@@ -3,11 +3,10 @@
 //! Two runs never share a seed: it comes from the system's random numbers, and neither
 //! `--seed` nor anything else sets it, because ids have to differ between archives.
 
-use std::fmt::{self, Display, Formatter};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::model::job::hex;
+use crate::model::job::hex_pairs;
 
 /// Makes ids.
 #[derive(Debug)]
@@ -16,9 +15,9 @@ pub(super) struct Ids {
     next: AtomicU64,
 }
 
-/// `urn:uuid:…`, as `WARC-Record-ID` writes it without its brackets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RecordId(u128);
+/// `<urn:uuid:…>`, as records write it. Kept as text: three records of an exchange tell one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordId([u8; 47]);
 
 impl Ids {
     /// With a seed of its own.
@@ -43,7 +42,7 @@ impl Ids {
         let id = u128::from(high) << 64 | u128::from(low);
         // Version 4, variant 1 (RFC 9562 §5.4).
         let id = id & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
-        RecordId(id)
+        RecordId::new(id)
     }
 }
 
@@ -54,17 +53,26 @@ fn mixed(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl Display for RecordId {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // Five of them are in each exchange: `{:x}` of 128 bits would be a tenth of its cost.
-        let digits = hex(&self.0.to_be_bytes());
-        f.write_str("urn:uuid:")?;
-        f.write_str(&digits[..8])?;
-        for part in [8..12, 12..16, 16..20, 20..32] {
-            f.write_str("-")?;
-            f.write_str(&digits[part])?;
+impl RecordId {
+    fn new(id: u128) -> RecordId {
+        let mut text = *b"<urn:uuid:00000000-0000-0000-0000-000000000000>";
+        let pairs = hex_pairs(&id.to_be_bytes());
+        let digits = pairs.as_flattened();
+        let groups = [
+            (10..18, 0..8),
+            (19..23, 8..12),
+            (24..28, 12..16),
+            (29..33, 16..20),
+            (34..46, 20..32),
+        ];
+        for (place, group) in groups {
+            text[place].copy_from_slice(&digits[group]);
         }
-        Ok(())
+        RecordId(text)
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 }
 
@@ -77,14 +85,27 @@ mod tests {
     #[test]
     fn ids_are_version_4_and_no_two_are_alike() {
         let (one, other) = (Ids::new(), Ids::new());
-        let drawn: HashSet<String> = (0..1000)
-            .flat_map(|_| [one.draw().to_string(), other.draw().to_string()])
+        let drawn: HashSet<[u8; 47]> = (0..1000)
+            .flat_map(|_| [one.draw().0, other.draw().0])
             .collect();
         assert_eq!(drawn.len(), 2000);
         for id in drawn {
-            let bytes = id.strip_prefix("urn:uuid:").unwrap().as_bytes();
-            assert_eq!((bytes.len(), bytes[14]), (36, b'4'), "{id}");
-            assert!(b"89ab".contains(&bytes[19]), "{id}");
+            let id = std::str::from_utf8(&id).unwrap();
+            let uuid = id.strip_prefix("<urn:uuid:").unwrap();
+            let groups: Vec<&str> = uuid.strip_suffix('>').unwrap().split('-').collect();
+            let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+            assert_eq!(lengths, [8, 4, 4, 4, 12], "{id}");
+            let digits = groups.concat();
+            assert!(digits.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
+            assert!(groups[2].starts_with('4'), "{id}");
+            assert!(groups[3].starts_with(['8', '9', 'a', 'b']), "{id}");
         }
+    }
+
+    #[test]
+    fn an_id_is_written_in_its_groups() {
+        let id = RecordId::new(0x0011_2233_4455_4677_8899_aabb_ccdd_eeff);
+        let text = b"<urn:uuid:00112233-4455-4677-8899-aabbccddeeff>";
+        assert_eq!(id.as_bytes(), text);
     }
 }

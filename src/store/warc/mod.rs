@@ -15,6 +15,7 @@
 //! memory, and readers need one gzip member per record.
 
 mod capture;
+mod digits;
 mod gzip;
 mod http;
 mod ids;
@@ -30,6 +31,7 @@ use std::time::Duration;
 
 use super::Bodies;
 use crate::model::Clock;
+use digits::Date;
 use gzip::Gzip;
 use ids::{Ids, RecordId};
 
@@ -110,25 +112,23 @@ impl Archive {
         self.0.ids.draw()
     }
 
-    /// The instant `ago` before now as records write it.
-    fn date(&self, ago: Duration) -> String {
-        let unix = self.0.clock.unix(self.0.clock.now().back(ago));
-        let millis = i64::try_from(unix.as_millis()).unwrap_or(i64::MAX);
-        let stamp = jiff::Timestamp::from_millisecond(millis).unwrap_or_default();
-        format!("{stamp:.3}")
+    /// The instant `ago` before now.
+    fn date(&self, ago: Duration) -> Date {
+        let clock = &self.0.clock;
+        Date::of(clock.unix(clock.now().back(ago)))
     }
 
     fn put_warcinfo(&self, gzip: Option<&mut Gzip>, out: &mut Vec<u8>) {
-        let text = text::warcinfo(self.id(), &self.date(Duration::ZERO));
-        put(gzip, &[text.as_bytes(), text::END], out);
+        let (id, date) = (self.id(), self.date(Duration::ZERO));
+        put(gzip, out, |out| text::warcinfo(out, &id, &date));
     }
 }
 
-/// One record, its parts one after the other, at the end of `out`.
-fn put(gzip: Option<&mut Gzip>, parts: &[&[u8]], out: &mut Vec<u8>) {
+/// A record at the end of `out`, as `write` adds it to what it is handed.
+fn put(gzip: Option<&mut Gzip>, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     match gzip {
-        Some(gzip) => gzip.whole(parts, out),
-        None => parts.iter().for_each(|part| out.extend_from_slice(part)),
+        Some(gzip) => gzip.whole(out, write),
+        None => write(out),
     }
 }
 

@@ -18,7 +18,7 @@ use super::gzip::Gzip;
 use super::read::Found;
 use super::seen::{Place, Seen};
 use super::spool::Spooled;
-use super::text::{self, END, Length, Original};
+use super::text::{self, Original};
 use super::{Archive, DIR, OPEN, WarcForm, put};
 use crate::model::PhaseTimes;
 use crate::store::{StoreError, backwards};
@@ -53,6 +53,8 @@ pub struct Segments {
 #[derive(Debug)]
 struct Open {
     number: u32,
+    /// Its file when it is done, relative to the output directory.
+    whole: String,
     file: File,
     path: PathBuf,
     /// Bytes written; whole exchanges end here.
@@ -75,6 +77,8 @@ pub struct Facts<'a> {
 pub struct Placed {
     /// Its segment, relative to the output directory.
     pub file: String,
+    /// The segment's number.
+    segment: u32,
     /// Where its record begins.
     pub offset: u64,
     /// Bytes of its record.
@@ -171,26 +175,27 @@ impl Segments {
         let before = self.buffer.len();
         self.put_context(&captured, facts);
         let of = &captured.common;
-        if let (Some(digest), Some(original)) = (captured.payload, original) {
+        if let (Some(payload), Some(original)) = (&captured.payload, original) {
             let head = captured.response.head();
-            let header = text::revisit(of, digest, &original, head.len());
-            return self.put_record(before, &[header.as_bytes(), head, END]);
+            return self.put_record(before, |out| {
+                text::revisit(out, of, payload, &original, head);
+            });
         }
         let placed = match captured.response {
-            Response::Memory { bytes, .. } => {
-                let length = Length::Known(bytes.len() as u64);
-                let header = text::response(of, captured.digest, length);
-                self.put_record(before, &[header.as_bytes(), &bytes, END])?
-            }
+            Response::Memory { bytes, .. } => self.put_record(before, |out| {
+                text::response(out, of, captured.digest, &bytes);
+            })?,
             Response::File { spooled, .. } if spooled.len - spooled.start > self.own => {
                 self.write_own(spooled)?
             }
             Response::File { spooled, .. } => self.copy(&spooled)?,
         };
-        if let (Some(digest), Some(segment)) = (captured.payload, number(&placed.file[DIR.len()..]))
-        {
-            let offset = placed.offset;
-            self.seen.insert(&digest, Place { segment, offset });
+        if let Some(digest) = captured.payload {
+            let place = Place {
+                segment: placed.segment,
+                offset: placed.offset,
+            };
+            self.seen.insert(&digest, place);
         }
         Ok(placed)
     }
@@ -198,17 +203,14 @@ impl Segments {
     /// Request and metadata, into the buffer.
     fn put_context(&mut self, captured: &Captured, facts: Facts<'_>) {
         let of = &captured.common;
-        let request = &captured.request;
         let block = text::facts(facts.exit, facts.listed, facts.phases);
-        let about = text::metadata(self.archive.id(), of, block.len());
-        let asked = text::request(self.archive.id(), of, request.len());
-        let out = &mut self.buffer;
-        put(self.gzip.as_mut(), &[asked.as_bytes(), request, END], out);
-        put(
-            self.gzip.as_mut(),
-            &[about.as_bytes(), block.as_bytes(), END],
-            out,
-        );
+        let ids = [self.archive.id(), self.archive.id()];
+        put(self.gzip.as_mut(), &mut self.buffer, |out| {
+            text::request(out, &ids[0], of, &captured.request);
+        });
+        put(self.gzip.as_mut(), &mut self.buffer, |out| {
+            text::metadata(out, &ids[1], of, &block);
+        });
     }
 
     /// The record that holds this payload, if it is there still.
@@ -235,10 +237,15 @@ impl Segments {
         Ok(find())
     }
 
-    /// The record of these parts, behind the context of its exchange, which begins at `before`.
-    fn put_record(&mut self, before: usize, parts: &[&[u8]]) -> Result<Placed, StoreError> {
+    /// The record that `write` writes, behind the context of its exchange, which begins at
+    /// `before`.
+    fn put_record(
+        &mut self,
+        before: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Placed, StoreError> {
         let start = self.buffer.len();
-        put(self.gzip.as_mut(), parts, &mut self.buffer);
+        put(self.gzip.as_mut(), &mut self.buffer, write);
         let end = self.buffer.len();
         self.archive.bodies().spend((end - before) as u64)?;
         let open = match self.open.take() {
@@ -246,11 +253,7 @@ impl Segments {
             None => self.begin()?,
         };
         let open = self.open.insert(open);
-        Ok(Placed {
-            file: self.archive.0.form.file(open.number),
-            offset: open.len + start as u64,
-            length: (end - start) as u64,
-        })
+        Ok(open.placed(open.len + start as u64, (end - start) as u64))
     }
 
     /// Enough waits for [`Segments::flush`].
@@ -298,11 +301,7 @@ impl Segments {
         let Some(open) = &self.open else {
             unreachable!("it was written to");
         };
-        Ok(Placed {
-            file: self.archive.0.form.file(open.number),
-            offset: open.len - length,
-            length,
-        })
+        Ok(open.placed(open.len - length, length))
     }
 
     /// Adds the buffer to the open segment, then as many bytes as `more` writes behind it.
@@ -330,7 +329,8 @@ impl Segments {
     /// A new segment, with its `warcinfo`.
     fn begin(&mut self) -> Result<Open, StoreError> {
         let number = self.next;
-        let path = self.out.join(self.archive.0.form.file(number) + OPEN);
+        let whole = self.archive.0.form.file(number);
+        let path = self.out.join(whole.clone() + OPEN);
         let mut info = Vec::new();
         self.archive.put_warcinfo(self.gzip.as_mut(), &mut info);
         let file = OpenOptions::new()
@@ -343,6 +343,7 @@ impl Segments {
             .map_err(StoreError::io("write", &path))?;
         Ok(Open {
             number,
+            whole,
             file,
             path,
             len: info.len() as u64,
@@ -356,12 +357,14 @@ impl Segments {
         temp.file()
             .write_all_at(&self.buffer, len)
             .map_err(StoreError::io("write", &self.dir))?;
-        let file = self.archive.0.form.file(self.next);
+        let segment = self.next;
+        let file = self.archive.0.form.file(segment);
         bodies.files().commit(temp, &file)?;
         self.buffer.clear();
         self.next += 1;
         Ok(Placed {
             file,
+            segment,
             offset: start,
             length: len - start,
         })
@@ -389,7 +392,7 @@ impl Segments {
         };
         let cut = open.file.set_len(open.len);
         cut.map_err(StoreError::io("write", &open.path))?;
-        let whole = self.out.join(self.archive.0.form.file(open.number));
+        let whole = self.out.join(open.whole);
         std::fs::rename(&open.path, &whole).map_err(StoreError::io("rename", &open.path))
     }
 
@@ -398,6 +401,17 @@ impl Segments {
     pub(super) fn with_bounds(mut self, full: u64, own: u64) -> Segments {
         (self.full, self.own) = (full, own);
         self
+    }
+}
+
+impl Open {
+    fn placed(&self, offset: u64, length: u64) -> Placed {
+        Placed {
+            file: self.whole.clone(),
+            segment: self.number,
+            offset,
+            length,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use super::Archive;
 use super::gzip::{self, Gzip};
-use super::text::{self, Common, Digest, END, Length};
+use super::text::{self, Common, Digest, END};
 use crate::store::StoreError;
 use crate::store::temp::TempFile;
 
@@ -49,12 +49,12 @@ impl Spool {
         let mut gzip = archive.gzip();
         archive.put_warcinfo(gzip.as_mut(), &mut out);
         let start = out.len() as u64;
-        let header = text::response(of, digest, Length::Late(0));
+        let header = text::late_response(of, digest, 0);
         match &mut gzip {
-            None => out.extend_from_slice(header.as_bytes()),
+            None => out.extend_from_slice(&header),
             Some(gzip) => {
                 gzip.begin(&mut out);
-                gzip::stored(header.as_bytes(), &mut out);
+                gzip::stored(&header, &mut out);
             }
         }
         let temp = archive.bodies().files().create()?;
@@ -91,20 +91,19 @@ impl Spool {
         of: &Common,
         digest: Digest,
     ) -> Result<Spooled, StoreError> {
-        let header = text::response(of, digest, Length::Late(self.block));
-        let header = header.as_bytes();
+        let header = text::late_response(of, digest, self.block);
         let mut late = Vec::new();
         match self.gzip.take() {
             None => {
                 self.put(archive, END)?;
-                self.overwrite(archive, header, self.start)?;
+                self.overwrite(archive, &header, self.start)?;
             }
             Some(mut gzip) => {
                 gzip.write(END, &mut late);
-                gzip.end(header, &mut late);
+                gzip.end(&header, &mut late);
                 self.put(archive, &late)?;
                 late.clear();
-                gzip::stored(header, &mut late);
+                gzip::stored(&header, &mut late);
                 self.overwrite(archive, &late, self.start + gzip::BODY_AT)?;
             }
         }

@@ -1,21 +1,25 @@
-//! The text of WARC 1.1 records (ISO 28500:2017): their headers, and the blocks we write.
+//! WARC 1.1 records (ISO 28500:2017): their headers, and the blocks we write.
+//!
+//! They are written straight to the end of what holds them, without the standard formatter:
+//! there are three in every exchange.
 
-use std::fmt::Write;
+use std::borrow::Cow;
 
 use crate::model::PhaseTimes;
-use crate::model::job::hex;
+use crate::model::job::hex_pairs;
 
 use super::DIR;
+use super::digits::{self, Date};
 use super::ids::RecordId;
 
-/// Ends every record.
+const LINE_END: &[u8] = b"\r\n";
+/// Ends every header and every record.
 pub(super) const END: &[u8] = b"\r\n\r\n";
 /// Digits of a length that is filled in last; enough for 10^18 bytes.
 const LENGTH_DIGITS: usize = 18;
 
 const HTTP_REQUEST: &str = "application/http;msgtype=request";
 const HTTP_RESPONSE: &str = "application/http;msgtype=response";
-const RESPONSE_LENGTH: &str = "Content-Type: application/http;msgtype=response\r\nContent-Length: ";
 const FIELDS: &str = "application/warc-fields";
 const REVISIT: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
@@ -24,8 +28,8 @@ const REVISIT: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload
 pub(super) struct Common {
     /// Of the response or the revisit in its place.
     pub(super) id: RecordId,
-    /// When the request was sent, as records write it.
-    pub(super) date: String,
+    /// When the request was sent.
+    pub(super) date: Date,
     /// The URL asked, without userinfo and fragment.
     pub(super) uri: String,
 }
@@ -60,149 +64,171 @@ impl Original {
     }
 }
 
-/// The header of a `warcinfo`, and its block.
-pub(super) fn warcinfo(id: RecordId, date: &str) -> String {
+/// A `warcinfo`.
+pub(super) fn warcinfo(out: &mut Vec<u8>, id: &RecordId, date: &Date) {
     let block = concat!(
         "software: exitfetch/",
         env!("CARGO_PKG_VERSION"),
         "\r\nformat: WARC File Format 1.1\r\nconformsTo: ",
         "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n",
     );
-    let mut text = String::with_capacity(512);
-    begin(&mut text, "warcinfo", id, date);
-    end(&mut text, FIELDS, block.len());
-    text + block
+    begin(out, "warcinfo", id, date);
+    end(out, FIELDS, block.as_bytes());
 }
 
-/// The header of the `request` that was answered by `of`.
-pub(super) fn request(id: RecordId, of: &Common, length: usize) -> String {
-    let mut text = String::with_capacity(512);
-    begin(&mut text, "request", id, &of.date);
-    concurrent(&mut text, of);
-    end(&mut text, HTTP_REQUEST, length);
-    text
+/// The `request` that was answered by `of`.
+pub(super) fn request(out: &mut Vec<u8>, id: &RecordId, of: &Common, block: &[u8]) {
+    begin(out, "request", id, &of.date);
+    concurrent(out, of);
+    end(out, HTTP_REQUEST, block);
 }
 
-/// The header of the `metadata` about `of`.
-pub(super) fn metadata(id: RecordId, of: &Common, length: usize) -> String {
-    let mut text = String::with_capacity(512);
-    begin(&mut text, "metadata", id, &of.date);
-    concurrent(&mut text, of);
-    end(&mut text, FIELDS, length);
-    text
+/// The `metadata` about `of`.
+pub(super) fn metadata(out: &mut Vec<u8>, id: &RecordId, of: &Common, block: &[u8]) {
+    begin(out, "metadata", id, &of.date);
+    concurrent(out, of);
+    end(out, FIELDS, block);
 }
 
-/// The length of a block.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Length {
-    Known(u64),
-    /// It is filled in later: as many digits for any number.
-    Late(u64),
+/// A `response`.
+pub(super) fn response(out: &mut Vec<u8>, of: &Common, digest: Digest, block: &[u8]) {
+    begin_response(out, of, digest);
+    end(out, HTTP_RESPONSE, block);
 }
 
-/// The header of a `response`. With a late length it takes the same room whatever length and
-/// digest are filled in.
-pub(super) fn response(of: &Common, digest: Digest, length: Length) -> String {
-    let mut text = String::with_capacity(512);
-    begin(&mut text, "response", of.id, &of.date);
-    uri(&mut text, of);
-    digest_field(&mut text, digest);
-    let _ = match length {
-        Length::Known(length) => write!(text, "{RESPONSE_LENGTH}{length}\r\n\r\n"),
-        Length::Late(length) => {
-            write!(text, "{RESPONSE_LENGTH}{length:0LENGTH_DIGITS$}\r\n\r\n")
-        }
-    };
-    text
+/// The header of a `response` whose length is filled in later: of one size whatever length and
+/// digest it tells.
+pub(super) fn late_response(of: &Common, digest: Digest, length: u64) -> Vec<u8> {
+    let mut digits = [0; LENGTH_DIGITS];
+    digits::fill(&mut digits, length);
+    let mut out = Vec::with_capacity(512);
+    begin_response(&mut out, of, digest);
+    content(&mut out, HTTP_RESPONSE);
+    push(&mut out, [&digits, END]);
+    out
 }
 
-/// The header of a `revisit`, whose block is the answer's head.
+/// A `revisit`, whose block is the answer's head.
 pub(super) fn revisit(
+    out: &mut Vec<u8>,
     of: &Common,
-    payload: [u8; 32],
+    payload: &[u8; 32],
     original: &Original,
-    length: usize,
-) -> String {
-    let mut text = String::with_capacity(1024);
-    begin(&mut text, "revisit", of.id, &of.date);
-    uri(&mut text, of);
-    digest_field(&mut text, Digest::Payload(payload));
-    let Original {
-        id,
-        uri,
-        date,
-        segment,
-        offset,
-    } = original;
-    let _ = write!(
-        text,
-        "WARC-Profile: {REVISIT}\r\nWARC-Refers-To: {id}\r\nWARC-Refers-To-Target-URI: {uri}\r\n\
-         WARC-Refers-To-Date: {date}\r\nWARC-Refers-To-Filename: {segment}\r\n\
-         WARC-Refers-To-File-Offset: {offset}\r\n"
-    );
-    end(&mut text, HTTP_RESPONSE, length);
-    text
+    head: &[u8],
+) {
+    begin(out, "revisit", &of.id, &of.date);
+    uri(out, of);
+    digest_field(out, Digest::Payload(*payload));
+    let fields = [
+        ("Profile", REVISIT),
+        ("Refers-To", &original.id),
+        ("Refers-To-Target-URI", &original.uri),
+        ("Refers-To-Date", &original.date),
+        ("Refers-To-Filename", &original.segment),
+        ("Refers-To-File-Offset", &original.offset.to_string()),
+    ];
+    for (name, value) in fields {
+        push(
+            out,
+            [b"WARC-", name.as_bytes(), b": ", value.as_bytes(), LINE_END],
+        );
+    }
+    end(out, HTTP_RESPONSE, head);
 }
 
 /// The block of a `metadata`: what the archive would not tell otherwise.
-pub(super) fn facts(exit: &str, listed: Option<&str>, phases: &PhaseTimes) -> String {
-    let mut text = format!("exit: {}\r\n", one_line(exit));
-    if let Some(listed) = listed {
-        let _ = write!(text, "via: {}\r\n", one_line(listed));
-    }
-    let parts = [
-        ("dial_ms", phases.dial),
-        ("handshake_ms", phases.handshake),
-        ("tls_ms", phases.tls),
-        ("first_byte_ms", phases.first_byte),
-        ("body_ms", phases.body),
-    ];
-    for (name, span) in parts {
-        if let Some(span) = span {
-            let micros = span.as_micros();
-            let _ = write!(text, "{name}: {}.{:03}\r\n", micros / 1000, micros % 1000);
+pub(super) fn facts(exit: &str, listed: Option<&str>, phases: &PhaseTimes) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    let named = [("exit: ", Some(exit)), ("via: ", listed)];
+    for (name, text) in named {
+        if let Some(text) = text {
+            push(
+                &mut out,
+                [name.as_bytes(), one_line(text).as_bytes(), LINE_END],
+            );
         }
     }
-    text
+    let spans = [
+        ("dial_ms: ", phases.dial),
+        ("handshake_ms: ", phases.handshake),
+        ("tls_ms: ", phases.tls),
+        ("first_byte_ms: ", phases.first_byte),
+        ("body_ms: ", phases.body),
+    ];
+    for (name, span) in spans {
+        if let Some(span) = span {
+            out.extend_from_slice(name.as_bytes());
+            digits::append(&mut out, span.as_millis() as u64);
+            let mut rest = *b".000\r\n";
+            digits::fill(&mut rest[1..4], span.subsec_micros().into());
+            out.extend_from_slice(&rest);
+        }
+    }
+    out
 }
 
-fn one_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
+fn one_line(text: &str) -> Cow<'_, str> {
+    match text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+        true => text.into(),
+        false => text.replace(char::is_control, " ").into(),
+    }
 }
 
-fn begin(text: &mut String, kind: &str, id: RecordId, date: &str) {
-    push(text, ["WARC/1.1\r\nWARC-Type: ", kind]);
-    let _ = write!(text, "\r\nWARC-Record-ID: <{id}>");
-    push(text, ["\r\nWARC-Date: ", date, "\r\n"]);
-}
-
-fn uri(text: &mut String, of: &Common) {
-    push(text, ["WARC-Target-URI: ", &of.uri, "\r\n"]);
-}
-
-fn concurrent(text: &mut String, of: &Common) {
-    uri(text, of);
-    let _ = write!(text, "WARC-Concurrent-To: <{}>\r\n", of.id);
-}
-
-fn digest_field(text: &mut String, digest: Digest) {
-    let (name, value) = match digest {
-        Digest::Payload(value) => ("Payload", value),
-        Digest::Block(value) => ("Block", value),
-    };
+fn begin(out: &mut Vec<u8>, kind: &str, id: &RecordId, date: &Date) {
     push(
-        text,
-        ["WARC-", name, "-Digest: sha256:", &hex(&value), "\r\n"],
+        out,
+        [
+            b"WARC/1.1\r\nWARC-Type: ",
+            kind.as_bytes(),
+            b"\r\nWARC-Record-ID: ",
+            id.as_bytes(),
+            b"\r\nWARC-Date: ",
+            date.as_bytes(),
+            LINE_END,
+        ],
     );
 }
 
-fn end(text: &mut String, kind: &str, length: usize) {
-    push(text, ["Content-Type: ", kind]);
-    let _ = write!(text, "\r\nContent-Length: {length}\r\n\r\n");
+fn begin_response(out: &mut Vec<u8>, of: &Common, digest: Digest) {
+    begin(out, "response", &of.id, &of.date);
+    uri(out, of);
+    digest_field(out, digest);
 }
 
-fn push<const N: usize>(text: &mut String, parts: [&str; N]) {
-    parts.iter().for_each(|part| text.push_str(part));
+fn uri(out: &mut Vec<u8>, of: &Common) {
+    push(out, [b"WARC-Target-URI: ", of.uri.as_bytes(), LINE_END]);
+}
+
+fn concurrent(out: &mut Vec<u8>, of: &Common) {
+    uri(out, of);
+    push(out, [b"WARC-Concurrent-To: ", of.id.as_bytes(), LINE_END]);
+}
+
+fn digest_field(out: &mut Vec<u8>, digest: Digest) {
+    let (name, value) = match digest {
+        Digest::Payload(value) => ("WARC-Payload-Digest: sha256:", value),
+        Digest::Block(value) => ("WARC-Block-Digest: sha256:", value),
+    };
+    let pairs = hex_pairs(&value);
+    push(out, [name.as_bytes(), pairs.as_flattened(), LINE_END]);
+}
+
+/// All of a record but its length and its block.
+fn content(out: &mut Vec<u8>, kind: &str) {
+    push(
+        out,
+        [b"Content-Type: ", kind.as_bytes(), b"\r\nContent-Length: "],
+    );
+}
+
+fn end(out: &mut Vec<u8>, kind: &str, block: &[u8]) {
+    content(out, kind);
+    digits::append(out, block.len() as u64);
+    push(out, [END, block, END]);
+}
+
+fn push<const N: usize>(out: &mut Vec<u8>, parts: [&[u8]; N]) {
+    parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
 #[cfg(test)]
@@ -215,49 +241,101 @@ mod tests {
     fn common() -> Common {
         Common {
             id: Ids::new().draw(),
-            date: "2026-01-31T20:10:40.126Z".to_owned(),
+            date: Date::of(Duration::from_millis(1_769_890_240_126)),
             uri: "http://o.test/a".to_owned(),
         }
+    }
+
+    /// What records tell of `common`.
+    fn told(of: &Common) -> String {
+        let id = std::str::from_utf8(of.id.as_bytes()).unwrap();
+        format!(
+            "WARC-Record-ID: {id}\r\nWARC-Date: 2026-01-31T20:10:40.126Z\r\n\
+             WARC-Target-URI: http://o.test/a\r\n"
+        )
+    }
+
+    /// The record that `write` writes.
+    fn record(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn a_response_header_has_one_length_whatever_is_filled_in() {
         let of = common();
-        let early = response(&of, Digest::Block([0; 32]), Length::Late(0));
-        let late = response(
-            &of,
-            Digest::Block([255; 32]),
-            Length::Late(10_u64.pow(18) - 1),
-        );
+        let early = late_response(&of, Digest::Block([0; 32]), 0);
+        let late = late_response(&of, Digest::Block([255; 32]), 10_u64.pow(18) - 1);
         assert_eq!(early.len(), late.len());
-        assert!(late.ends_with("\r\nContent-Length: 999999999999999999\r\n\r\n"));
+        assert!(late.ends_with(b"\r\nContent-Length: 999999999999999999\r\n\r\n"));
+        let whole = record(|out| response(out, &of, Digest::Block([0; 32]), b"block"));
+        let early = String::from_utf8(early).unwrap();
+        let header = early.replace("Length: 000000000000000000", "Length: 5");
+        assert_eq!(whole, header + "block\r\n\r\n");
     }
 
     #[test]
     fn facts_are_fields_and_hold_no_line_of_somebody_else() {
         let phases = PhaseTimes {
             dial: Some(Duration::from_micros(1002)),
-            body: Some(Duration::from_micros(7)),
+            body: Some(Duration::from_nanos(61_000_007_999)),
             ..PhaseTimes::default()
         };
+        let block = facts("a\r\n\u{85}é", Some("http://o.test/"), &phases);
         assert_eq!(
-            facts("a\r\nb", Some("http://o.test/"), &phases),
-            "exit: a  b\r\nvia: http://o.test/\r\ndial_ms: 1.002\r\nbody_ms: 0.007\r\n"
+            String::from_utf8(block).unwrap(),
+            "exit: a   é\r\nvia: http://o.test/\r\ndial_ms: 1.002\r\nbody_ms: 61000.007\r\n"
         );
     }
 
     #[test]
-    fn a_record_is_written_as_the_standard_has_it() {
+    fn records_are_written_as_the_standard_has_them() {
         let of = common();
-        let text = request(of.id, &of, 12);
-        let id = of.id;
+        let id = std::str::from_utf8(of.id.as_bytes()).unwrap();
+        let told = told(&of);
+        let digest = "0a".repeat(32);
         assert_eq!(
-            text,
+            record(|out| request(out, &of.id, &of, b"GET / HTTP/1.1\r\n\r\n")),
             format!(
-                "WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <{id}>\r\n\
-                 WARC-Date: 2026-01-31T20:10:40.126Z\r\nWARC-Target-URI: http://o.test/a\r\n\
-                 WARC-Concurrent-To: <{id}>\r\n\
-                 Content-Type: application/http;msgtype=request\r\nContent-Length: 12\r\n\r\n"
+                "WARC/1.1\r\nWARC-Type: request\r\n{told}WARC-Concurrent-To: {id}\r\n\
+                 Content-Type: application/http;msgtype=request\r\nContent-Length: 18\r\n\r\n\
+                 GET / HTTP/1.1\r\n\r\n\r\n\r\n"
+            )
+        );
+        assert_eq!(
+            record(|out| metadata(out, &of.id, &of, b"exit: a\r\n")),
+            format!(
+                "WARC/1.1\r\nWARC-Type: metadata\r\n{told}WARC-Concurrent-To: {id}\r\n\
+                 Content-Type: application/warc-fields\r\nContent-Length: 9\r\n\r\n\
+                 exit: a\r\n\r\n\r\n"
+            )
+        );
+        assert_eq!(
+            record(|out| response(out, &of, Digest::Payload([10; 32]), b"HTTP/1.1 200 OK")),
+            format!(
+                "WARC/1.1\r\nWARC-Type: response\r\n{told}WARC-Payload-Digest: sha256:{digest}\r\n\
+                 Content-Type: application/http;msgtype=response\r\nContent-Length: 15\r\n\r\n\
+                 HTTP/1.1 200 OK\r\n\r\n"
+            )
+        );
+        let original = Original {
+            id: "<urn:uuid:0>".to_owned(),
+            uri: "http://o.test/b".to_owned(),
+            date: "2025-01-01T00:00:00.000Z".to_owned(),
+            segment: "00001.warc".to_owned(),
+            offset: 1234,
+        };
+        assert_eq!(
+            record(|out| revisit(out, &of, &[10; 32], &original, b"HTTP/1.1 200 OK")),
+            format!(
+                "WARC/1.1\r\nWARC-Type: revisit\r\n{told}WARC-Payload-Digest: sha256:{digest}\r\n\
+                 WARC-Profile: {REVISIT}\r\nWARC-Refers-To: <urn:uuid:0>\r\n\
+                 WARC-Refers-To-Target-URI: http://o.test/b\r\n\
+                 WARC-Refers-To-Date: 2025-01-01T00:00:00.000Z\r\n\
+                 WARC-Refers-To-Filename: 00001.warc\r\nWARC-Refers-To-File-Offset: 1234\r\n\
+                 Content-Type: application/http;msgtype=response\r\nContent-Length: 15\r\n\r\n\
+                 HTTP/1.1 200 OK\r\n\r\n"
             )
         );
     }
