@@ -188,12 +188,12 @@ impl Engine {
         work: &Work,
         attempt: &Attempt,
         exit: usize,
-        captured: Captured,
+        mut captured: Captured,
     ) -> Result<Stored, StoreError> {
         let Some(warc) = &mut self.store.warc else {
             unreachable!("only runs with an archive capture exchanges");
         };
-        let (bytes, sha256) = (captured.bytes, captured.sha256.clone());
+        let (bytes, sha256) = (captured.bytes, std::mem::take(&mut captured.sha256));
         let placed = warc.segments.append(
             captured,
             Facts {

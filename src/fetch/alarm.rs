@@ -4,9 +4,9 @@
 //! has. The clock decides whether one has passed; the timer only wakes us. So a peer that
 //! keeps the task busy (which makes tokio's own timers yield unread) beats neither.
 //!
-//! One timer serves all phases, and it is re-armed only when it would ring too late or has
-//! rung: a body of a thousand chunks moves the stall limit a thousand times and the timer
-//! hardly ever.
+//! One timer serves all phases and, kept with the connection, all attempts over it. It is
+//! re-armed only when it would ring too late or has rung: a body of a thousand chunks moves the
+//! stall limit a thousand times, a thousand attempts all limits, and the timer hardly ever.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -57,10 +57,16 @@ pub(super) struct Alarm {
     clock: Clock,
     attempt: (Time, Duration),
     phase: (Time, Duration),
+    /// `None` until something has to be waited for.
+    timer: Option<Timer>,
+    patience: Patience,
+}
+
+/// What wakes an attempt.
+pub(super) struct Timer {
     sleep: Pin<Box<Sleep>>,
     /// When `sleep` rings; [`Time::NEVER`] once it has rung.
     set_for: Time,
-    patience: Patience,
 }
 
 impl Alarm {
@@ -71,10 +77,19 @@ impl Alarm {
             clock,
             attempt: (end, total),
             phase: (Time::NEVER, Duration::MAX),
-            sleep: Box::pin(sleep_until(Instant::from_std(clock.instant(end)))),
-            set_for: end,
+            timer: None,
             patience: Patience::default(),
         }
+    }
+
+    /// The same with the timer that an earlier attempt has left.
+    pub(super) fn on(self, timer: Option<Timer>) -> Alarm {
+        Alarm { timer, ..self }
+    }
+
+    /// The attempt is over; its timer can serve another one.
+    pub(super) fn into_timer(self) -> Option<Timer> {
+        self.timer
     }
 
     /// The same, and `patience` may be lost before the head is complete.
@@ -138,13 +153,17 @@ impl Alarm {
                 return Poll::Ready(passed);
             }
             let due = self.attempt.0.min(self.phase.0);
-            if due < self.set_for {
-                let at = Instant::from_std(self.clock.instant(due));
-                self.sleep.as_mut().reset(at);
-                self.set_for = due;
+            let at = || Instant::from_std(self.clock.instant(due));
+            let Timer { sleep, set_for } = self.timer.get_or_insert_with(|| Timer {
+                sleep: Box::pin(sleep_until(at())),
+                set_for: due,
+            });
+            if due < *set_for {
+                sleep.as_mut().reset(at());
+                *set_for = due;
             }
-            ready!(self.sleep.as_mut().poll(cx));
-            self.set_for = Time::NEVER;
+            ready!(sleep.as_mut().poll(cx));
+            *set_for = Time::NEVER;
         }
     }
 

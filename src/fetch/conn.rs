@@ -18,7 +18,7 @@ use url::{Position, Url};
 
 use crate::model::{Fault, FaultKind, Phase, Route};
 
-use super::alarm::Alarm;
+use super::alarm::{Alarm, Timer};
 use super::fault::of_head;
 use super::socket::Socket;
 use super::tape::Tape;
@@ -79,6 +79,8 @@ pub struct Conn {
     socket: Socket,
     serves: Serves,
     tape: Option<Tape>,
+    /// Of its last attempt, for the next.
+    pub(super) timer: Option<Timer>,
 }
 
 /// Why a request got no head.
@@ -129,6 +131,7 @@ impl Conn {
             socket,
             serves,
             tape: None,
+            timer: None,
         })
     }
 

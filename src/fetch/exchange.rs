@@ -318,7 +318,10 @@ impl Exchange {
             self.note_body_time();
         }
         let Running {
-            mut attempt, conn, ..
+            mut attempt,
+            alarm,
+            conn,
+            ..
         } = self.running;
         let Some(mut conn) = conn else {
             return (attempt, None);
@@ -326,6 +329,7 @@ impl Exchange {
         let unused = attempt.head.is_none();
         if unused || (whole && self.terms.keep_alive && conn.settle().await) {
             attempt.kept = !unused;
+            conn.timer = alarm.into_timer();
             return (attempt, Some(conn));
         }
         Box::pin(conn.close()).await;

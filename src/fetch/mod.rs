@@ -229,14 +229,18 @@ impl Fetcher {
             proxy_authorization: path.via.proxy_authorization.as_ref(),
             keep_alive: seat.keep_alive,
         };
+        let mut conn = seat.reuse;
+        let timer = conn.as_mut().and_then(|conn| conn.timer.take());
         let running = Running {
             attempt: Box::new(Attempt {
                 route: outgoing.route,
                 ..Attempt::default()
             }),
-            alarm: Alarm::new(inner.clock, inner.limits.total).with(patience),
+            alarm: Alarm::new(inner.clock, inner.limits.total)
+                .on(timer)
+                .with(patience),
             mark: Mark::new(&inner.gauges),
-            conn: seat.reuse,
+            conn,
             head_at: Time::ZERO,
         };
         let terms = Terms {
