@@ -14,11 +14,12 @@ use std::time::Duration;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::gauge::InsideOwned;
 use super::layers::{Ahead, Io, read_some};
+use super::pause::sleep;
 
 /// Bytes read ahead while something else is under way.
 const AHEAD: usize = 64 << 10;
