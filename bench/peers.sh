@@ -6,18 +6,20 @@
 #
 # All peers fetch the same list through the same exits, in turn, round after round, so that a
 # noisy machine is noisy for all. Output goes to a fresh directory on tmpfs each time. Printed:
-# the medians over the rounds, and each peer's CPU per job against curl's. `flat` is exitfetch
-# with all bodies in one directory, as the peers store them; by default it spreads them over
-# directories by id, and making those is part of its cost. `warc` is exitfetch with `--warc`: one
-# segment instead of a file each, so its number of stored files says nothing. `floor` makes the
-# same requests and files over bare sockets and does nothing else (examples/floor.rs, plain http).
-# `requests` makes no files either.
+# the medians over the rounds, and each peer's CPU per job against curl's; `-` where a peer ended
+# at once: it cannot do this load. `flat` is exitfetch with all bodies in one directory, as the
+# peers store them; by default it spreads them over directories by id, and making those is part of
+# its cost. `warc` is exitfetch with `--warc`: one segment instead of a file each, so its number of
+# stored files says nothing. `floor` makes the same requests and files over bare sockets and does
+# nothing else (examples/floor.rs, plain http). `requests` makes no files either. `asyncio` is the
+# usual pool with as many workers as slots, `asyncio-all` the same with all jobs started at once.
+# `skew` is about these two: unless PEERS names others it runs exitfetch and them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=${ROUNDS:-3}
-peers=${PEERS:-exitfetch flat warc curl wget2 aria2 asyncio}
 read -r -a loads <<<"${*:-small}"
+usual="exitfetch flat warc curl wget2 aria2 asyncio" pools="exitfetch asyncio asyncio-all"
 
 need() { # program, Debian package
   command -v "$1" >/dev/null && return
@@ -32,8 +34,8 @@ program=${EXITFETCH:-target/release/exitfetch}
 program=$(realpath "$program")
 pool=$(realpath bench/pool.py)
 floor=target/release/examples/floor
-case " $peers " in *" floor "* | *" requests "*) [ -x "$floor" ] || cargo build --release --quiet --example floor ;; esac
-floor=$(realpath "$floor")
+case " ${PEERS:-} " in *" floor "* | *" requests "*) [ -x "$floor" ] || cargo build --release --quiet --example floor ;; esac
+floor=$(realpath -m "$floor")
 
 work=$(mktemp -d --tmpdir=/dev/shm)
 labs=()
@@ -57,12 +59,14 @@ add_lab() { # directory, exits, then more words for `lab`
 
 start_lab() { stop_labs; add_lab "$work" "$@"; }
 
-# Half the exits add ten times as much to each request as the others.
+# Half the exits add ten times as much to each request as the others. The list has both kinds in
+# turn: a real one is in no order either.
 start_skewed_labs() { # exits of each kind
   start_lab "$1" --delay 50ms
   add_lab "$work/slow" "$1" --delay 500ms
+  mv "$work/exits.txt" "$work/fast.txt"
   # Each exit needs a name of its own.
-  sed "s/name=lab/name=slow/" "$work/slow/exits.txt" >>"$work/exits.txt"
+  sed "s/name=lab/name=slow/" "$work/slow/exits.txt" | paste -d '\n' "$work/fast.txt" - >"$work/exits.txt"
 }
 
 # One list per load: urls.txt, and for the peers that want it a proxy for each URL in turn.
@@ -94,14 +98,14 @@ run_peer() { # peer, per exit, slots, then more words for exitfetch
   asyncio) mkdir "$work/out" && /usr/bin/python3 "$pool" "$work/proxies" "$work/urls.txt" "$work/out" "$2" "$work/lab-ca.pem" ;;
   floor) "$floor" "$work/proxies" "$work/urls.txt" "$work/out" "$2" ;;
   requests) "$floor" "$work/proxies" "$work/urls.txt" - "$2" ;;
-  # All tasks started at once.
   asyncio-all) mkdir "$work/out" && /usr/bin/python3 "$pool" "$work/proxies" "$work/urls.txt" "$work/out" "$2" "$work/lab-ca.pem" \
     "$(wc -l <"$work/urls.txt")" ;;
   esac
 }
 export -f run_peer; export program pool floor work
 
-measure() { # load, jobs, per exit, slots
+measure() { # load, jobs, per exit, slots, peers if not the usual ones
+  local peers=${PEERS:-${5:-$usual}}
   : >"$work/times"
   for round in $(seq "$rounds"); do
     for peer in $peers; do
@@ -123,12 +127,13 @@ for line in open(sys.argv[1]):
     rows.setdefault(peer, []).append((float(wall), float(user) + float(system), int(memory), int(stored)))
 jobs = int(sys.argv[2])
 median = lambda peer, column: statistics.median(row[column] for row in rows[peer])
-print(f"{'peer':10} {'wall s':>8} {'jobs/s':>8} {'CPU µs/job':>11} {'MiB':>6} {'stored':>7} {'CPU ratio to curl':>18}")
+print(f"{'peer':11} {'wall s':>8} {'jobs/s':>8} {'CPU µs/job':>11} {'MiB':>6} {'stored':>7} {'CPU ratio to curl':>18}")
 for peer in rows:
     cpu = median(peer, 1) / jobs * 1e6
-    ratio = f"{median(peer, 1) / median('curl', 1):.2f}" if "curl" in rows else "-"
     wall = median(peer, 0)
-    print(f"{peer:10} {wall:8.2f} {jobs / wall:8.0f} {cpu:11.1f} {median(peer, 2) / 1024:6.1f} {median(peer, 3):7.0f} {ratio:>18}")
+    ratio = f"{median(peer, 1) / median('curl', 1):.2f}" if "curl" in rows and wall else "-"
+    pace = f"{jobs / wall:.0f}" if wall else "-"
+    print(f"{peer:11} {wall:8.2f} {pace:>8} {cpu:11.1f} {median(peer, 2) / 1024:6.1f} {median(peer, 3):7.0f} {ratio:>18}")
 PY
 }
 
@@ -141,7 +146,7 @@ for load in "${loads[@]}"; do
     prepare 8000 http://o%.test/bytes/1024/; measure "8,000 of 8,000 hosts over 60 exits x 3" 8000 3 180 ;;
   large) start_lab 4; prepare 20 http://bench.test/bytes/67108864/; measure "64 MiB x 20 over 4 exits x 3" 20 3 12 ;;
   slots) start_lab 600; prepare 12600 http://bench.test/delay/500/; measure "12,600 x 500 ms over 600 exits x 3" 12600 3 1800 ;;
-  skew) start_skewed_labs 10; prepare 3300 http://bench.test/bytes/1024/; measure "3,300 over 20 exits x 3, half at 50 ms, half at 500 ms" 3300 3 60 ;;
+  skew) start_skewed_labs 10; prepare 3300 http://bench.test/bytes/1024/; measure "3,300 over 20 exits x 3, half at 50 ms, half at 500 ms" 3300 3 60 "$pools" ;;
   *) echo "peers.sh: no load is called $load" >&2; exit 2 ;;
   esac
 done

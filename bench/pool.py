@@ -1,25 +1,27 @@
-"""The usual asyncio pool, as a fair peer: one semaphore per exit, pick among the least-loaded
-half, then wait at it. Words: PROXIES URLS OUT PER_EXIT CA [WORKERS]; else as many workers as slots."""
+"""The usual asyncio pool, as a fair peer: one semaphore per exit, pick among the half that holds the
+fewest leases, then wait at the semaphore. What waits is not counted: pools in the field count what
+is in flight. Words: PROXIES URLS OUT PER_EXIT CA [WORKERS]; else as many workers as slots."""
 import asyncio, random, ssl, sys
 import aiohttp
 
 
 class Exit:
     def __init__(self, url, slots, context):
-        self.url, self.waiting = url, 0
+        self.url, self.held = url, 0
         self.slots = asyncio.Semaphore(slots)
         self.session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=slots, ssl=context))
 
     async def fetch(self, url, path):
-        self.waiting += 1
-        try:
-            async with self.slots, self.session.get(url, proxy=self.url) as response:
-                body = await response.read()
-                if response.status == 200:
-                    with open(path, "wb") as file:
-                        file.write(body)
-        finally:
-            self.waiting -= 1
+        async with self.slots:
+            self.held += 1
+            try:
+                async with self.session.get(url, proxy=self.url) as response:
+                    body = await response.read()
+                    if response.status == 200:
+                        with open(path, "wb") as file:
+                            file.write(body)
+            finally:
+                self.held -= 1
 
 
 async def main(proxies, urls, out, slots, ca, workers=0):
@@ -29,7 +31,7 @@ async def main(proxies, urls, out, slots, ca, workers=0):
 
     async def worker():
         for n, url in jobs:
-            half = sorted(exits, key=lambda exit: exit.waiting)[: max(1, len(exits) // 2)]
+            half = sorted(exits, key=lambda exit: exit.held)[: max(1, len(exits) // 2)]
             await random.choice(half).fetch(url, f"{out}/{n}")
 
     await asyncio.gather(*(worker() for _ in range(int(workers) or len(exits) * int(slots))))

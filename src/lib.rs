@@ -83,3 +83,4 @@ pub mod schedule;
 pub mod simulate;
 pub mod store;
 mod threads;
+mod wake;

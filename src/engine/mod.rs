@@ -19,7 +19,6 @@ mod signals;
 mod standing;
 mod stop;
 mod storing;
-mod wake;
 mod winding_up;
 
 use std::collections::HashMap;
@@ -34,12 +33,12 @@ use crate::model::{Clock, Codes, Exit, Record, Time};
 use crate::report::{Metrics, Progress, Summary, Tally};
 use crate::schedule::{Lease, Next, Note, PauseCause, Scheduler, Start, Ticket, Work};
 use crate::store::{ResultsCopy, Store};
+use crate::wake::Wake;
 use cuts::Head;
 use flight::{Ground, Landed, Plane};
 use recording::Recording;
 use stop::Stop;
 use storing::Storing;
-use wake::Wake;
 
 pub use refresh::Stored;
 pub use signals::{Signals, StatusRequests};

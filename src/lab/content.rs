@@ -1,18 +1,27 @@
 //! Bodies: bytes that follow from host and target, so that a mix-up shows.
 //!
-//! A body can be made from any position on, in any piece size, at memory speed; nothing is
-//! kept. It is text: letters a to p in lines of 64.
+//! It is text: letters a to p in lines of 64. The first line is the body's own; what follows is
+//! lent from one text that all bodies share, each from another place. So nothing is made and
+//! nothing is copied for a large body, whatever position is asked for.
 
 use std::io;
+use std::sync::LazyLock;
 
 use async_compression::tokio::write::{BrotliEncoder, GzipEncoder, ZstdEncoder};
 use futures_util::FutureExt;
 use tokio::io::AsyncWriteExt;
 
+/// Bytes of a line, its line feed included.
+const LINE: u64 = 64;
+/// Lines of the shared text: few enough for a cache, and more than gzip looks back.
+const LINES: u64 = 1024;
+/// So much of a body can be lent at once.
+pub(super) const RUN: usize = 64 << 10;
+
 /// The first `size` bytes of what the lab serves at `target` (path and query) of `host`
 /// (lower case, default port dropped) where a route's body is content and not a message.
 pub fn content(host: &str, target: &str, size: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(size + 8);
+    let mut bytes = Vec::with_capacity(size);
     append(&mut bytes, seed(host, target), 0, size);
     bytes
 }
@@ -27,16 +36,42 @@ pub(super) fn seed(host: &str, target: &str) -> u64 {
 
 /// Appends `size` bytes of the body of `seed`, from position `from` on.
 pub(super) fn append(out: &mut Vec<u8>, seed: u64, from: u64, size: usize) {
-    out.reserve(size + 8);
-    let end = out.len() + size;
-    let skip = (from % 8) as usize;
-    let mut block = from / 8;
-    out.extend_from_slice(&letters(seed, block)[skip..]);
-    while out.len() < end {
-        block += 1;
-        out.extend_from_slice(&letters(seed, block));
+    out.reserve(size);
+    let end = from + size as u64;
+    let mut at = from;
+    if at < LINE {
+        let line = line(seed, 0);
+        let until = end.min(LINE);
+        out.extend_from_slice(&line[at as usize..until as usize]);
+        at = until;
     }
-    out.truncate(end);
+    while at < end {
+        let n = (end - at).min(RUN as u64);
+        out.extend_from_slice(&lent(seed, at)[..n as usize]);
+        at += n;
+    }
+}
+
+/// The [`RUN`] bytes that the body of `seed` has from position `from` on, which is not in its
+/// first line.
+pub(super) fn lent(seed: u64, from: u64) -> &'static [u8] {
+    static TEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let mut text: Vec<u8> = (0..LINES).flat_map(|n| line(0, n)).collect();
+        text.extend_from_within(..RUN);
+        text
+    });
+    let at = seed % LINES * LINE + from % (LINES * LINE);
+    let at = (at % (LINES * LINE)) as usize;
+    &TEXT[at..at + RUN]
+}
+
+/// Line `n` of an endless text.
+fn line(text: u64, n: u64) -> [u8; LINE as usize] {
+    let mut line = [0; LINE as usize];
+    for (place, block) in line.chunks_exact_mut(8).zip(n * 8..) {
+        place.copy_from_slice(&letters(text, block));
+    }
+    line
 }
 
 /// Eight letters; every eighth block ends in a line feed. The mixing is that of splitmix64.
@@ -100,18 +135,28 @@ mod tests {
 
     #[test]
     fn a_body_is_the_same_however_it_is_cut() {
-        let whole = content("a.test", "/bytes/1000", 1000);
-        for piece in [1, 3, 8, 64, 999] {
+        // More than the shared text has.
+        const SIZE: usize = 400_000;
+        let whole = content("a.test", "/x", SIZE);
+        assert_eq!(whole.len(), SIZE);
+        let seed = seed("a.test", "/x");
+        for piece in [1, 3, 63, 64, 65, RUN, SIZE - 1] {
             let mut pieces = Vec::new();
-            while pieces.len() < 1000 {
-                let n = piece.min(1000 - pieces.len());
+            while pieces.len() < SIZE {
+                let n = piece.min(SIZE - pieces.len());
                 let from = pieces.len() as u64;
-                append(&mut pieces, seed("a.test", "/bytes/1000"), from, n);
+                append(&mut pieces, seed, from, n);
             }
-            assert_eq!(pieces, whole, "pieces of {piece}");
+            assert!(pieces == whole, "pieces of {piece}");
+        }
+        for from in [64, 65, 65_535, 300_000] {
+            assert!(
+                lent(seed, from as u64) == &whole[from..from + RUN],
+                "{from}"
+            );
         }
         assert_eq!(content("a.test", "/", 0), b"");
-        assert_eq!(whole[63], b'\n');
+        assert!(whole.iter().skip(63).step_by(64).all(|byte| *byte == b'\n'));
     }
 
     #[test]
@@ -120,6 +165,8 @@ mod tests {
         assert_ne!(body, content("b.test", "/x", 64));
         assert_ne!(body, content("a.test", "/x?a", 64));
         assert_ne!(content("a", "b/", 64), content("ab", "/", 64));
+        let tail = |target| content("a.test", target, 1000).split_off(LINE as usize);
+        assert_ne!(tail("/x"), tail("/y"));
     }
 
     #[test]

@@ -18,9 +18,9 @@ use super::Parts;
 use super::exit::ExitStats;
 use super::gauge::Gauge;
 use super::origin::OriginStats;
-use super::reply::{Reply, Sending};
+use super::reply::{After, Reply, Sending};
 use super::request::{Head, Verb};
-use super::serve::{go_on, turn_away};
+use super::serve::{end, turn_away};
 use super::wire::{Gone, Wire};
 
 /// Everything a lab counted.
@@ -53,14 +53,13 @@ async fn serve(stream: TcpStream, parts: Arc<Parts>) {
             return turn_away(wire, Reply::status(400)).await;
         };
         let after = answer(&mut wire, &head, &parts).await;
-        match go_on(wire, after).await {
-            Some(same) => wire = same,
-            None => return,
+        if !matches!(after, Ok(After::Keep)) {
+            return end(wire, after).await;
         }
     }
 }
 
-async fn answer(wire: &mut Wire, head: &Head, parts: &Parts) -> Result<super::reply::After, Gone> {
+async fn answer(wire: &mut Wire, head: &Head, parts: &Parts) -> Result<After, Gone> {
     let body = wire.body(head).await?;
     let method = wire.text(&head.method).to_owned();
     let target = wire.text(&head.target).to_owned();

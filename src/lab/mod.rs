@@ -24,6 +24,7 @@ mod files;
 mod gauge;
 mod layers;
 mod origin;
+mod pause;
 mod reply;
 mod request;
 pub mod routes;

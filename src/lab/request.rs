@@ -3,6 +3,7 @@
 //! Nothing is copied on the way to an answer: a [`Head`] says where things stand in the
 //! wire's input buffer, which is not moved until the request is done with.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use httparse::{Status, parse_chunk_size};
@@ -25,6 +26,10 @@ pub(super) struct Head {
     pub(super) verb: Verb,
     pub(super) method: Place,
     pub(super) target: Place,
+    /// Host, with port, of a target in absolute-form.
+    pub(super) authority: Option<Place>,
+    /// Path and query of the target, all of it in other forms.
+    pub(super) path: Place,
     /// Value of `Host`.
     pub(super) host: Option<Place>,
     /// Value of `Proxy-Authorization`.
@@ -159,10 +164,10 @@ impl Wire {
 }
 
 fn parse(buf: &[u8]) -> Result<Option<Head>, BadRequest> {
-    let mut few = [httparse::EMPTY_HEADER; FIELDS];
+    let mut few = [const { MaybeUninit::uninit() }; FIELDS];
     match parse_into(buf, &mut few) {
         Err(httparse::Error::TooManyHeaders) => {
-            let mut many = vec![httparse::EMPTY_HEADER; MOST_FIELDS];
+            let mut many = vec![MaybeUninit::uninit(); MOST_FIELDS];
             parse_into(buf, &mut many).map_err(|_| BadRequest)
         }
         parsed => parsed.map_err(|_| BadRequest),
@@ -171,10 +176,10 @@ fn parse(buf: &[u8]) -> Result<Option<Head>, BadRequest> {
 
 fn parse_into<'b>(
     buf: &'b [u8],
-    fields: &mut [httparse::Header<'b>],
+    fields: &mut [MaybeUninit<httparse::Header<'b>>],
 ) -> Result<Option<Head>, httparse::Error> {
-    let mut request = httparse::Request::new(fields);
-    let Status::Complete(end) = request.parse(buf)? else {
+    let mut request = httparse::Request::new(&mut []);
+    let Status::Complete(end) = request.parse_with_uninit_headers(buf, fields)? else {
         return Ok(None);
     };
     let place = |part: &[u8]| {
@@ -182,6 +187,8 @@ fn parse_into<'b>(
         start..start + part.len()
     };
     let method = request.method.unwrap_or_default();
+    let target = request.path.unwrap_or_default();
+    let parts = absolute(target);
     let mut head = Head {
         verb: match method {
             "CONNECT" => Verb::Connect,
@@ -189,7 +196,9 @@ fn parse_into<'b>(
             _ => Verb::Other,
         },
         method: place(method.as_bytes()),
-        target: place(request.path.unwrap_or_default().as_bytes()),
+        target: place(target.as_bytes()),
+        authority: parts.map(|(authority, _)| place(authority.as_bytes())),
+        path: place(parts.map_or(target, |(_, path)| path).as_bytes()),
         host: None,
         login: None,
         proxy_fields: false,
@@ -202,6 +211,17 @@ fn parse_into<'b>(
         note(&mut head, field, &place)?;
     }
     Ok(Some(head))
+}
+
+/// Host (with port) and path of a target in absolute-form.
+fn absolute(target: &str) -> Option<(&str, &str)> {
+    let rest = target
+        .strip_prefix("http://")
+        .or_else(|| target.strip_prefix("https://"))?;
+    let end = memchr::memchr2(b'/', b'?', rest.as_bytes()).unwrap_or(rest.len());
+    let (host, path) = rest.split_at(end);
+    let login = memchr::memrchr(b'@', host.as_bytes()).map_or(0, |at| at + 1);
+    Some((&host[login..], path))
 }
 
 fn note(
@@ -254,6 +274,20 @@ mod tests {
         assert_eq!(&text[head.whole.end..], "rest");
         assert!(head.persistent && head.proxy_fields);
         assert_eq!((head.verb, head.length), (Verb::Other, Length::Known(0)));
+    }
+
+    #[test]
+    fn an_absolute_target_falls_into_host_and_path() {
+        for (target, parts) in [
+            ("http://a.test/x?y", Some(("a.test", "/x?y"))),
+            ("http://a.test:81", Some(("a.test:81", ""))),
+            ("http://[::1]:81/", Some(("[::1]:81", "/"))),
+            ("http://u:p@a.test/", Some(("a.test", "/"))),
+            ("/x", None),
+            ("*", None),
+        ] {
+            assert_eq!(absolute(target), parts, "{target}");
+        }
     }
 
     #[test]

@@ -65,9 +65,8 @@ impl Session {
                 Act::Serve | Act::Intercept | Act::Cut => self.answer(&mut wire, &head, &act).await,
                 act => return misbehave(wire, act).await,
             };
-            match go_on(wire, after).await {
-                Some(same) => wire = same,
-                None => return,
+            if !matches!(after, Ok(After::Keep)) {
+                return end(wire, after).await;
             }
         }
     }
@@ -83,7 +82,7 @@ impl Session {
         let user = self.user.clone();
         let at_exit = exit.as_deref().map(|exit| exit.enter(user.as_deref()));
         let body = wire.body(head).await?;
-        let (host, target) = self.whereto(wire, head);
+        let host = self.whereto(wire, head);
         let origin = Arc::clone(&self.origin);
         let in_flight = InFlight {
             _at_exit: at_exit,
@@ -95,7 +94,7 @@ impl Session {
             ],
         };
         origin.arrived(&host);
-        let target = wire.text(&target);
+        let target = wire.text(&head.path);
         let sending = Sending {
             seed: seed(&host.name, target),
             head_only: head.verb == Verb::Head,
@@ -120,29 +119,22 @@ impl Session {
         Ok(after)
     }
 
-    /// The host a request is for, and its path and query.
-    fn whereto(&mut self, wire: &Wire, head: &Head) -> (Arc<Host>, super::request::Place) {
-        let target = wire.text(&head.target);
-        let (host, path) = match absolute(target) {
-            Some((host, path)) => (host, head.target.end - path.len()..head.target.end),
-            None => {
-                let host = match &head.host {
-                    Some(host) => wire.text(host),
-                    None => self.tunnel.as_deref().unwrap_or_default(),
-                };
-                (host, head.target.clone())
-            }
+    /// The host a request is for.
+    fn whereto(&mut self, wire: &Wire, head: &Head) -> Arc<Host> {
+        let host = match head.authority.as_ref().or(head.host.as_ref()) {
+            Some(host) => wire.text(host),
+            None => self.tunnel.as_deref().unwrap_or_default(),
         };
         let default = if self.secure { ":443" } else { ":80" };
         let host = host.strip_suffix(default).unwrap_or(host);
         if let Some(known) = &self.host
             && *known.name == *host
         {
-            return (Arc::clone(known), path);
+            return Arc::clone(known);
         }
         let host = self.origin.host(&host.to_ascii_lowercase());
         self.host = Some(Arc::clone(&host));
-        (host, path)
+        host
     }
 
     fn ask<'a>(
@@ -193,25 +185,10 @@ impl Session {
     }
 }
 
-/// Host (with port) and path of a target in absolute-form.
-pub(super) fn absolute(target: &str) -> Option<(&str, &str)> {
-    if target.starts_with('/') {
-        return None;
-    }
-    let rest = target
-        .strip_prefix("http://")
-        .or_else(|| target.strip_prefix("https://"))?;
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (host, path) = rest.split_at(end);
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    Some((host, path))
-}
-
-/// Does with the connection what its last answer asks for. `Some`: it goes on.
-pub(super) async fn go_on(mut wire: Wire, after: Result<After, Gone>) -> Option<Wire> {
+/// Ends the connection as its last answer asks for.
+pub(super) async fn end(mut wire: Wire, after: Result<After, Gone>) {
     match after {
-        Ok(After::Keep) => return Some(wire),
-        Ok(After::Close) => wire.close().await,
+        Ok(After::Keep | After::Close) => wire.close().await,
         Ok(After::Reset) => wire.reset(),
         Ok(After::Stale) => {
             if wire.fill().await.is_ok() {
@@ -220,7 +197,6 @@ pub(super) async fn go_on(mut wire: Wire, after: Result<After, Gone>) -> Option<
         }
         Err(Gone) => {}
     }
-    None
 }
 
 /// Sends `reply` as the last of this connection.
@@ -231,7 +207,7 @@ pub(super) async fn turn_away(mut wire: Wire, reply: Reply) {
         persistent: false,
     };
     let after = reply.send(&mut wire, sending, ()).await;
-    go_on(wire, after).await;
+    end(wire, after).await;
 }
 
 /// Does to a connection what the exit does instead of serving.
@@ -282,25 +258,6 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         for counter in self.unfinished.into_iter().flatten() {
             counter.fetch_add(1, Relaxed);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_absolute_target_falls_into_host_and_path() {
-        for (target, parts) in [
-            ("http://a.test/x?y", Some(("a.test", "/x?y"))),
-            ("http://a.test:81", Some(("a.test:81", ""))),
-            ("http://[::1]:81/", Some(("[::1]:81", "/"))),
-            ("http://u:p@a.test/", Some(("a.test", "/"))),
-            ("/x", None),
-            ("*", None),
-        ] {
-            assert_eq!(absolute(target), parts, "{target}");
         }
     }
 }

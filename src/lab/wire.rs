@@ -5,6 +5,7 @@
 //! hang-up only at its next write would count sockets that are no more. The price: a peer
 //! that shuts down its writing side only (half-close) counts as gone.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,11 +15,12 @@ use std::time::Duration;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::gauge::InsideOwned;
 use super::layers::{Ahead, Io, read_some};
+use super::pause::sleep;
 
 /// Bytes read ahead while something else is under way.
 const AHEAD: usize = 64 << 10;
@@ -131,21 +133,27 @@ impl Wire {
 
     /// Writes out `out` and empties it.
     pub(super) async fn send(&mut self) -> Result<(), Gone> {
-        let mut done = 0;
-        while done < self.out.len() {
-            let sent = std::future::poll_fn(|cx| self.poll_send(cx, done)).await;
-            match sent {
-                Ok(n) if n > 0 => done += n,
+        let mut out = std::mem::take(&mut self.out);
+        self.write(&out).await?;
+        out.clear();
+        self.out = out;
+        Ok(())
+    }
+
+    /// Writes out `bytes`, whatever is in `out`.
+    pub(super) async fn write(&mut self, mut bytes: &[u8]) -> Result<(), Gone> {
+        while !bytes.is_empty() {
+            match poll_fn(|cx| self.poll_send(cx, bytes)).await {
+                Ok(n) if n > 0 => bytes = &bytes[n..],
                 _ => return Err(self.lost()),
             }
         }
-        self.out.clear();
-        let flushed = std::future::poll_fn(|cx| self.poll_flush(cx)).await;
+        let flushed = poll_fn(|cx| self.poll_flush(cx)).await;
         flushed.map_err(|_| self.lost())
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>, done: usize) -> Poll<io::Result<usize>> {
-        match Pin::new(&mut self.io).poll_write(cx, &self.out[done..]) {
+    fn poll_send(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match Pin::new(&mut self.io).poll_write(cx, bytes) {
             Poll::Ready(sent) => Poll::Ready(sent),
             Poll::Pending => self.poll_watch(cx).map(Err),
         }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Every part and its floor. Parts of one floor do not import each other.
-const FLOORS: [(&str, u8); 12] = [
+const FLOORS: [(&str, u8); 13] = [
     ("model", 0),
     ("threads", 0),
     ("input", 1),
+    ("wake", 1),
     ("schedule", 2),
     ("fetch", 2),
     ("store", 2),

@@ -190,10 +190,14 @@ impl Behaviour {
 
     /// What it does when asked for `target` (`host:port` or a host), beyond [`Behaviour::act`].
     pub(super) fn act_towards(&self, target: &str, moment: Moment) -> Act {
+        let Behaviour::Towards { host, bad } = self else {
+            return Act::Serve;
+        };
         let name = target.rsplit_once(':').map_or(target, |(name, _)| name);
-        match self {
-            Behaviour::Towards { host, bad } if name.eq_ignore_ascii_case(host) => bad.act(moment),
-            _ => Act::Serve,
+        if name.eq_ignore_ascii_case(host) {
+            bad.act(moment)
+        } else {
+            Act::Serve
         }
     }
 

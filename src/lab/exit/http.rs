@@ -9,9 +9,9 @@ use base64::prelude::BASE64_STANDARD;
 use crate::model::Scheme;
 
 use super::super::behaviour::{Act, Moment, Page};
-use super::super::reply::Reply;
+use super::super::reply::{After, Reply};
 use super::super::request::{Head, Verb};
-use super::super::serve::{Session, absolute, go_on, misbehave, turn_away};
+use super::super::serve::{Session, end, misbehave, turn_away};
 use super::super::wire::Wire;
 use super::tunnel::through;
 use super::{Exit, User};
@@ -57,30 +57,28 @@ pub(super) async fn serve(mut wire: Wire, mut session: Session, exit: &Arc<Exit>
         if head.verb == Verb::Connect {
             return tunnel(wire, session, &head, act).await;
         }
-        if wire.text(&head.target).starts_with('/') {
+        if wire.inbuf[head.target.clone()].starts_with(b"/") {
             let text = "this is a proxy: ask for an absolute URL, or CONNECT\n";
             return turn_away(wire, Reply::text(400, text)).await;
         }
         let after = session.answer(&mut wire, &head, &act).await;
-        match go_on(wire, after).await {
-            Some(same) => wire = same,
-            None => return,
+        if !matches!(after, Ok(After::Keep)) {
+            return end(wire, after).await;
         }
     }
 }
 
 /// What the exit does about this request.
 fn asked(exit: &Exit, wire: &Wire, head: &Head) -> Act {
-    let target = wire.text(&head.target);
-    let (moment, host) = match head.verb {
-        Verb::Connect => (Moment::Handshake, target),
-        Verb::Head | Verb::Other => (
-            Moment::Forward,
-            absolute(target).map_or("", |(host, _)| host),
-        ),
+    let (moment, target) = match head.verb {
+        Verb::Connect => (Moment::Handshake, Some(&head.target)),
+        Verb::Head | Verb::Other => (Moment::Forward, head.authority.as_ref()),
     };
     match exit.act(moment) {
-        Act::Serve => exit.act_towards(host, moment),
+        Act::Serve => {
+            let target = target.map_or("", |place| wire.text(place));
+            exit.act_towards(target, moment)
+        }
         act => act,
     }
 }

@@ -102,7 +102,8 @@ impl Exit {
 
     /// What the exit does now. What is not served is counted.
     pub(super) fn act(&self, moment: Moment) -> Act {
-        let act = self.mood.borrow().act(moment, self.origin.clock.now());
+        let now = || self.origin.clock.now();
+        let act = self.mood.borrow().act(moment, now);
         self.counted(act)
     }
 

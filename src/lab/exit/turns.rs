@@ -30,7 +30,7 @@ impl Mood {
 
     /// What is done at `moment`. A turn is a connection where the bad behaviour shows at the
     /// accept, else a handshake or a plain request; what is inside a tunnel takes no turn.
-    pub(super) fn act(&self, moment: Moment, now: Time) -> Act {
+    pub(super) fn act(&self, moment: Moment, now: impl FnOnce() -> Time) -> Act {
         match &self.behaviour {
             Behaviour::First { times, bad } => {
                 self.by_turn(bad, moment, |turn| turn < u64::from(*times))
@@ -49,7 +49,7 @@ impl Mood {
                 bad,
             } => {
                 let both = (*good + *bad_time).max(Duration::from_nanos(1));
-                let at = (now - self.since).as_nanos() % both.as_nanos();
+                let at = (now() - self.since).as_nanos() % both.as_nanos();
                 if at >= good.as_nanos() {
                     bad.act(moment)
                 } else {
@@ -111,7 +111,7 @@ mod tests {
     fn acts(word: &str, moment: Moment, times: usize) -> String {
         let mood = Mood::new(word.parse().unwrap(), Time::ZERO, 1);
         (0..times)
-            .map(|_| match mood.act(moment, Time::ZERO) {
+            .map(|_| match mood.act(moment, || Time::ZERO) {
                 Act::Serve => '.',
                 _ => 'x',
             })
@@ -140,7 +140,7 @@ mod tests {
             Time::from_secs(10),
             1,
         );
-        let at = |millis| mood.act(Moment::InTunnel, Time::from_millis(millis));
+        let at = |millis| mood.act(Moment::InTunnel, || Time::from_millis(millis));
         assert_eq!(at(10_000), Act::Serve);
         assert_eq!(at(10_999), Act::Serve);
         assert_eq!(at(11_000), Act::Hang);

@@ -51,6 +51,16 @@ impl Body {
         }
     }
 
+    /// `size` bytes from `from` on where they are there already: at most [`content::RUN`], and
+    /// not from the first line.
+    fn lent(&self, seed: u64, from: u64, size: usize) -> &[u8] {
+        match self {
+            Body::None => &[],
+            Body::Content(_) => &content::lent(seed, from)[..size],
+            Body::Bytes(bytes) => &bytes[from as usize..][..size],
+        }
+    }
+
     fn append(&self, out: &mut Vec<u8>, seed: u64, from: u64, size: usize) {
         match self {
             Body::None => {}

@@ -1,8 +1,9 @@
-//! The timer of the loop, exact to some ten microseconds.
+//! A timer exact to some ten microseconds, for the loop of a run and the pauses of the lab.
 //!
 //! The runtime's own timers count in milliseconds and ring up to two of them late. A site that is
 //! asked every 50 ms would then get 19.4 requests a second of the 20 it allows, because a late
-//! start moves all later ones (`schedule/budget`). So the kernel's timer is asked directly.
+//! start moves all later ones (`schedule/budget`); and an exit that takes 50 ms would take 51.5.
+//! So the kernel's timer is asked directly.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio::io::unix::AsyncFd;
 use crate::model::Time;
 
 /// See the module's text.
-pub(super) struct Wake {
+pub(crate) struct Wake {
     timer: AsyncFd<std::fs::File>,
     /// When it rings, unless it has.
     set_for: Option<Time>,
@@ -27,7 +28,7 @@ impl Wake {
     ///
     /// # Errors
     /// The system has no descriptor to spare.
-    pub(super) fn new() -> io::Result<Wake> {
+    pub(crate) fn new() -> io::Result<Wake> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         #[expect(
@@ -45,7 +46,7 @@ impl Wake {
     ///
     /// # Errors
     /// The system refuses, which it has no reason to.
-    pub(super) fn set(&mut self, at: Time, now: impl FnOnce() -> Time) -> io::Result<()> {
+    pub(crate) fn set(&mut self, at: Time, now: impl FnOnce() -> Time) -> io::Result<()> {
         if self.set_for == Some(at) {
             return Ok(());
         }
@@ -61,7 +62,7 @@ impl Wake {
     }
 
     /// Done when it has rung.
-    pub(super) async fn rung(&mut self) {
+    pub(crate) async fn rung(&mut self) {
         // An error here means that there is no reactor any more: the program ends.
         while let Ok(mut ready) = self.timer.readable().await {
             if ready
