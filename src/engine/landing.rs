@@ -101,14 +101,16 @@ impl Engine {
                 };
                 self.not_modified(flew, work, now);
             }
-            (Verdict::Ok(work), Some(body)) => self.done(Done {
-                work,
-                attempt,
-                body,
-                exit: flight.exit,
-                origin,
-                at: now,
-            }),
+            (Verdict::Ok(work), Some(body)) => {
+                let done = Done {
+                    work,
+                    attempt,
+                    exit: flight.exit,
+                    origin,
+                    at: now,
+                };
+                self.done(done, body);
+            }
             // The scheduler and `flight` agree on what is accepted, so this is a body that a
             // disk fault took; the run is stopping and the job counts as not reached.
             (Verdict::Ok(_), None) => {}

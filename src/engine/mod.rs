@@ -180,7 +180,7 @@ impl Engine {
             started,
             tally: Tally::new(&plan.exits),
             recording: Recording::new(&plan, started),
-            storing: Storing::default(),
+            storing: Storing::new(),
             exits: plan.exits,
             groups: plan.groups,
             slots: plan.scheduler.slots(),
@@ -253,8 +253,9 @@ impl Engine {
                     None => self.list_read = true,
                 },
                 () = timer.rung() => self.tick(),
+                load = self.storing.back() => self.came_back(load),
                 // Pending once: tasks that have something to do go first.
-                () = yield_now(), if !self.storing.is_empty() => self.store_some(),
+                () = yield_now(), if self.storing.waits() => self.store_some(),
             }
         }
     }

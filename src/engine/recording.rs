@@ -51,6 +51,11 @@ impl Recording {
         self.disk += waited.meanwhile + waited.after;
     }
 
+    /// Another thread's file calls took this long, while the loop went on.
+    pub(super) fn stored_elsewhere(&mut self, took: Duration) {
+        self.disk += took;
+    }
+
     /// A file call of the loop took this long.
     pub(super) fn committed(&mut self, took: Duration) {
         self.disk += took;

@@ -2,15 +2,21 @@
 //!
 //! A slot is free when its body is read, so the next request goes out first, and what came in
 //! is stored when nothing else is to do: file calls take longer than the sending of a request,
-//! and a wave of answers would otherwise go out again one file at a time.
+//! and a wave of answers would otherwise go out again one file at a time. Where many wait, another
+//! thread makes their files, while the loop goes on: one batch at a time, since handing over a
+//! single body costs as much as its file. An archive is written by the loop itself, many
+//! exchanges in one call.
 //!
 //! Owns the order: bodies, then records, then counts. Not more waits than is in flight, and
 //! nothing that has a file open already. A program that dies in between has lost answers that
 //! nobody was told of; the next run asks for them again.
 
 use std::collections::VecDeque;
+use std::future::pending;
+use std::time::Duration;
 
 use http::header::CONTENT_TYPE;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
 use super::Engine;
 use super::flight::Body;
@@ -19,17 +25,19 @@ use crate::model::{Attempt, Origin, Time};
 use crate::schedule::Work;
 use crate::store::{Captured, Facts, Finished, StoreError};
 
-/// Stored at a time. More: fewer writes for the same; less: an answer that arrives meanwhile
-/// waits less (some 15 µs each).
+/// Stored at a time by the loop, and the least that is handed over. More: fewer writes, and fewer
+/// changes of thread, for the same; less: an answer that arrives meanwhile waits less (some 15 µs
+/// each).
 const BATCH: usize = 32;
+/// Handed over at a time. More: records come later; less: the other thread waits for the loop.
+const LOAD: usize = 4 * BATCH;
 /// Bytes that may wait.
 const ROOM: usize = 8 << 20;
 
-/// A job that is done but for its body and its record.
+/// A job that is done but for its record.
 pub(super) struct Done {
     pub(super) work: Box<Work>,
     pub(super) attempt: Box<Attempt>,
-    pub(super) body: Body,
     /// Index of the exit that it went through.
     pub(super) exit: usize,
     /// Whose budget it waited for.
@@ -38,102 +46,171 @@ pub(super) struct Done {
     pub(super) at: Time,
 }
 
-/// The same, its body at its place.
-struct Placed {
-    work: Box<Work>,
-    attempt: Box<Attempt>,
-    origin: Origin,
-    at: Time,
-    stored: Stored,
+/// What waits, and what is being stored.
+pub(super) struct Storing {
+    /// The oldest first.
+    waiting: VecDeque<(Done, Body)>,
+    /// Of these and of what is away.
+    bytes: usize,
+    /// There is a core for another thread.
+    shares: bool,
+    away: Option<Away>,
 }
 
-/// What waits, the oldest first.
-#[derive(Default)]
-pub(super) struct Storing {
-    waiting: VecDeque<Done>,
+/// What another thread is storing.
+struct Away {
+    thread: JoinHandle<Load>,
     bytes: usize,
 }
 
+/// What it has stored.
+pub(super) struct Load {
+    placed: Vec<(Done, Result<Stored, StoreError>)>,
+    took: Duration,
+}
+
 impl Storing {
+    /// Nothing yet.
+    pub(super) fn new() -> Storing {
+        Storing {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            shares: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1),
+            away: None,
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.away.is_none()
     }
 
-    fn push(&mut self, done: Done) {
-        self.bytes += done.body.in_memory();
-        self.waiting.push_back(done);
+    /// The loop has something to store.
+    pub(super) fn waits(&self) -> bool {
+        !self.waiting.is_empty() && self.away.is_none()
     }
 
-    fn take(&mut self) -> Vec<Done> {
-        let most = self.waiting.len().min(BATCH);
-        let batch: Vec<Done> = self.waiting.drain(..most).collect();
-        let bytes = batch.iter().map(|done| done.body.in_memory());
-        self.bytes -= bytes.sum::<usize>();
-        batch
+    fn push(&mut self, done: Done, body: Body) {
+        self.bytes += body.in_memory();
+        self.waiting.push_back((done, body));
+    }
+
+    /// The oldest that wait, at most so many, and their bytes.
+    fn take(&mut self, most: usize) -> (Vec<(Done, Body)>, usize) {
+        let most = self.waiting.len().min(most);
+        let batch: Vec<(Done, Body)> = self.waiting.drain(..most).collect();
+        let bytes = batch.iter().map(|(_, body)| body.in_memory());
+        let bytes = bytes.sum();
+        (batch, bytes)
+    }
+
+    /// What was handed over, once it is stored. Never done while nothing is away.
+    pub(super) async fn back(&mut self) -> Result<Load, JoinError> {
+        let Some(away) = &mut self.away else {
+            return pending().await;
+        };
+        let load = (&mut away.thread).await;
+        self.bytes -= away.bytes;
+        self.away = None;
+        load
     }
 }
 
 impl Engine {
     /// The job's answer is whole: it is stored soon, or at once if its file is open.
-    pub(super) fn done(&mut self, done: Done) {
-        match done.body.in_memory() {
-            0 => self.store(vec![done]),
-            _ => self.storing.push(done),
+    pub(super) fn done(&mut self, done: Done, body: Body) {
+        match body.in_memory() {
+            0 => self.store(vec![(done, body)]),
+            _ => self.storing.push(done, body),
         }
     }
 
-    /// Stores what is too much to wait.
+    /// Hands over what is worth it, and stores what is too much to wait.
     pub(super) fn make_room(&mut self) {
-        while self.storing.waiting.len() > self.tasks.len() || self.storing.bytes > ROOM {
+        let many = self.storing.waiting.len() >= BATCH && self.storing.away.is_none();
+        if many && self.storing.shares && self.store.warc.is_none() {
+            self.hand_over();
+        }
+        while !self.storing.waiting.is_empty()
+            && (self.storing.waiting.len() > self.tasks.len() || self.storing.bytes > ROOM)
+        {
             self.store_some();
+        }
+    }
+
+    /// Lets another thread store what waits longest.
+    fn hand_over(&mut self) {
+        let (batch, bytes) = self.storing.take(LOAD);
+        let named = batch.into_iter().map(|(done, body)| {
+            let Body::File(body) = body else {
+                unreachable!("only runs with an archive capture exchanges");
+            };
+            let file = self.file_of(&done);
+            (done, body, file)
+        });
+        let named: Vec<(Done, Finished, String)> = named.collect();
+        let clock = self.clock;
+        let thread = spawn_blocking(move || {
+            let since = clock.now();
+            let placed = named.into_iter();
+            let placed = placed.map(|(done, body, file)| (done, place(body, file)));
+            Load {
+                placed: placed.collect(),
+                took: clock.now() - since,
+            }
+        });
+        self.storing.away = Some(Away { thread, bytes });
+    }
+
+    /// What was handed over is stored.
+    pub(super) fn came_back(&mut self, load: Result<Load, JoinError>) {
+        let Ok(load) = load else {
+            return self.disk_failed(self.ground.bodies.lost());
+        };
+        self.recording.stored_elsewhere(load.took);
+        for (done, stored) in load.placed {
+            match stored {
+                Ok(stored) => self.record(done, stored),
+                Err(error) => self.disk_failed(error),
+            }
         }
     }
 
     /// Stores what waits longest.
     pub(super) fn store_some(&mut self) {
-        let batch = self.storing.take();
+        let (batch, bytes) = self.storing.take(BATCH);
+        self.storing.bytes -= bytes;
         self.store(batch);
     }
 
     /// Stores all that waits.
-    pub(super) fn store_all(&mut self) {
-        while !self.storing.is_empty() {
+    pub(super) async fn store_all(&mut self) {
+        while self.storing.away.is_some() {
+            let load = self.storing.back().await;
+            self.came_back(load);
+        }
+        while self.storing.waits() {
             self.store_some();
         }
     }
 
-    fn store(&mut self, batch: Vec<Done>) {
+    fn store(&mut self, batch: Vec<(Done, Body)>) {
         let mut placed = Vec::with_capacity(batch.len());
         let mut since = self.clock.now();
-        for Done {
-            work,
-            attempt,
-            body,
-            exit,
-            origin,
-            at,
-        } in batch
-        {
+        for (done, body) in batch {
             let stored = match body {
-                Body::File(body) => self.name(&work, &attempt, body),
-                Body::Exchange(captured) => self.archive(&work, &attempt, exit, *captured),
+                Body::File(body) => place(body, self.file_of(&done)),
+                Body::Exchange(captured) => self.archive(&done, *captured),
             };
             match stored {
-                Ok(stored) => placed.push(Placed {
-                    work,
-                    attempt,
-                    origin,
-                    at,
-                    stored,
-                }),
+                Ok(stored) => placed.push((done, stored)),
                 Err(error) => self.disk_failed(error),
             }
             if self.is_worth_a_write() {
-                self.record(&mut placed, since);
+                self.write(&mut placed, since);
                 since = self.clock.now();
             }
         }
-        self.record(&mut placed, since);
+        self.write(&mut placed, since);
     }
 
     fn is_worth_a_write(&self) -> bool {
@@ -142,7 +219,7 @@ impl Engine {
     }
 
     /// Records what was placed from `since` on, once an archive has written it.
-    fn record(&mut self, placed: &mut Vec<Placed>, since: Time) {
+    fn write(&mut self, placed: &mut Vec<(Done, Stored)>, since: Time) {
         if let Some(warc) = &mut self.store.warc
             && let Err(error) = warc.segments.flush()
         {
@@ -151,55 +228,39 @@ impl Engine {
             self.disk_failed(error);
         }
         self.recording.committed(self.clock.now() - since);
-        for Placed {
-            work,
-            attempt,
-            origin,
-            at,
-            stored,
-        } in placed.drain(..)
-        {
-            let at = self.at(at);
-            let record = records::ok(&work, &attempt, stored, &self.exits, at);
-            self.tally.waited(&origin, work.waited().budget);
-            self.settle(&record);
+        for (done, stored) in placed.drain(..) {
+            self.record(done, stored);
         }
     }
 
-    /// Gives a body its final name.
-    fn name(&self, work: &Work, attempt: &Attempt, body: Finished) -> Result<Stored, StoreError> {
-        let head = attempt.head.as_ref();
-        let content_type = head.and_then(|head| head.headers.get(CONTENT_TYPE));
-        let content_type = content_type.and_then(|value| value.to_str().ok());
-        let file = self.store.names.file(&work.job, content_type);
-        let bytes = body.bytes;
-        let sha256 = body.commit(&file)?;
-        Ok(Stored {
-            file,
-            record: None,
-            bytes,
-            sha256,
-        })
+    fn record(&mut self, done: Done, stored: Stored) {
+        let at = self.at(done.at);
+        let record = records::ok(&done.work, &done.attempt, stored, &self.exits, at);
+        self.tally.waited(&done.origin, done.work.waited().budget);
+        self.settle(&record);
     }
 
-    /// Adds an exchange through the exit of this index to the archive.
-    fn archive(
-        &mut self,
-        work: &Work,
-        attempt: &Attempt,
-        exit: usize,
-        mut captured: Captured,
-    ) -> Result<Stored, StoreError> {
+    /// The final name of a body.
+    fn file_of(&self, done: &Done) -> String {
+        let head = done.attempt.head.as_ref();
+        let content_type = head.and_then(|head| head.headers.get(CONTENT_TYPE));
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        self.store.names.file(&done.work.job, content_type)
+    }
+
+    /// Adds an exchange to the archive.
+    fn archive(&mut self, done: &Done, mut captured: Captured) -> Result<Stored, StoreError> {
         let Some(warc) = &mut self.store.warc else {
             unreachable!("only runs with an archive capture exchanges");
         };
         let (bytes, sha256) = (captured.bytes, std::mem::take(&mut captured.sha256));
+        let work = &done.work;
         let placed = warc.segments.append(
             captured,
             Facts {
-                exit: &self.exits[exit].id,
+                exit: &self.exits[done.exit].id,
                 listed: work.final_url().map(|_| work.job.shown_url()),
-                phases: &attempt.phases,
+                phases: &done.attempt.phases,
             },
         )?;
         Ok(Stored {
@@ -209,4 +270,16 @@ impl Engine {
             sha256,
         })
     }
+}
+
+/// Gives a body its final name.
+fn place(body: Finished, file: String) -> Result<Stored, StoreError> {
+    let bytes = body.bytes;
+    let sha256 = body.commit(&file)?;
+    Ok(Stored {
+        file,
+        record: None,
+        bytes,
+        sha256,
+    })
 }

@@ -19,7 +19,7 @@ impl Engine {
         while let Some(ended) = self.tasks.join_next_with_id().await {
             self.land(ended);
         }
-        self.store_all();
+        self.store_all().await;
         self.conns.close_all();
         let now = self.clock.now();
         self.look(now);

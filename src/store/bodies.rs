@@ -230,7 +230,7 @@ impl Sink {
 
 impl Bodies {
     /// A body whose writing ended without a word: its thread died, or it failed before.
-    pub(super) fn lost(&self) -> StoreError {
+    pub fn lost(&self) -> StoreError {
         let error = std::io::Error::other("its writer is gone");
         StoreError::io("write a body in", self.0.files.dir())(error)
     }
