@@ -58,7 +58,7 @@ pub(super) enum Place {
 pub(super) struct Frontier {
     sites: Vec<Site>,
     spare: Vec<SiteIx>,
-    by_origin: HashMap<Origin, SiteIx, foldhash::fast::RandomState>,
+    by_origin: HashMap<Origin, SiteIx>,
     links: Links,
     ready: Ladder,
     misfits: List,
