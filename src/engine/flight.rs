@@ -75,7 +75,7 @@ pub(super) struct Plane {
     pub(super) patience: Patience,
 }
 
-/// Makes one attempt. Boxed at both ends: the state of an attempt is some 5 KB, and a task
+/// Makes one attempt. Boxed at both ends: the state of an attempt is some KB, and a task
 /// moves its future and its output several times.
 pub(super) fn fly(
     ground: Arc<Ground>,

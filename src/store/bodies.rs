@@ -5,9 +5,9 @@
 //! writes of about 256 KiB. Invariant: a file below `bodies/` is whole, because it gets there only by
 //! [`Finished::commit`]; a body that is dropped before leaves nothing.
 //!
-//! The file calls block. For a small body handing them to another thread costs more than
-//! they do (measured); the pieces of a large one are hashed and written on other threads, as
-//! many as there are cores, while the next piece arrives.
+//! The file calls block. The pieces of a large body are hashed and written on other threads, as
+//! many as there are cores, while the next piece arrives. A small one is written by whoever
+//! commits it: handing over one costs more than its calls do (measured), many together do not.
 //! Nothing is synced to the device: a crash of the program loses nothing, a power cut may
 //! lose what the system had not written yet, and resume then finds the size wrong.
 
