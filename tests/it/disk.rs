@@ -210,6 +210,26 @@ fn whatever_the_layout_a_full_disk_loses_nothing_and_a_resume_completes_it() {
     }
 }
 
+/// E04: where many short bodies wait at once another thread makes their files; a disk that is full
+/// for it is met in the same way.
+#[test]
+fn many_short_bodies_that_meet_a_full_disk_are_not_lost_either() {
+    if !can_mount() {
+        return;
+    }
+    let world = World::new(LabConfig::with((0..20).map(|_| ExitConfig::http())));
+    world.urls((0..600).map(|n| format!("http://o.test/bytes/1000/{n}?wait=20")));
+    let run = run_mounted(&world, "rw", "--per-exit 10 --min-free 0").expect(1);
+    let errors = run.stderr.lines().filter(|line| line.starts_with("error:"));
+    assert_eq!(errors.count(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains("disk full"), "{}", run.stderr);
+    let ok = run.count(Outcome::Ok);
+    assert!((1..600).contains(&ok), "{ok}");
+    assert_eq!(run.records.len(), ok, "nothing is blamed on a job");
+    assert_recorded_is_good(&world, &run.records);
+    assert_completed_by(&world, "--summary=table", 600);
+}
+
 /// Takes the right to write from every directory below `out`, or gives it back.
 fn allow_writing(out: &Path, mode: u32) {
     let mut left = vec![out.to_owned()];
