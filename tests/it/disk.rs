@@ -226,6 +226,7 @@ fn many_short_bodies_that_meet_a_full_disk_are_not_lost_either() {
     let ok = run.count(Outcome::Ok);
     assert!((1..600).contains(&ok), "{ok}");
     assert_eq!(run.records.len(), ok, "nothing is blamed on a job");
+    assert_eq!(world.stored().len(), ok, "what is stored is recorded");
     assert_recorded_is_good(&world, &run.records);
     assert_completed_by(&world, "--summary=table", 600);
 }
