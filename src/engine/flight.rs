@@ -45,8 +45,18 @@ pub(super) struct Landed {
 pub(super) struct AtDisk {
     /// Between pieces of the body: no time of the network's.
     pub(super) meanwhile: Duration,
-    /// When it was whole: for the rest of a long body.
+    /// When all of it had come: for the rest of a long body.
     pub(super) after: Duration,
+}
+
+impl AtDisk {
+    /// What a wait that begins now is added to: the last piece's is no part of the body's time.
+    fn now(&mut self, attempt: &Attempt) -> &mut Duration {
+        match attempt.phases.body {
+            None => &mut self.meanwhile,
+            Some(_) => &mut self.after,
+        }
+    }
 }
 
 /// A body that is whole, not under its final name yet.
@@ -75,8 +85,7 @@ pub(super) struct Plane {
     pub(super) patience: Patience,
 }
 
-/// Makes one attempt. Boxed at both ends: the state of an attempt is some KB, and a task
-/// moves its future and its output several times.
+/// Makes one attempt. Boxed at both ends: a task moves its future and its output several times.
 pub(super) fn fly(
     ground: Arc<Ground>,
     plane: Box<Plane>,
@@ -164,7 +173,7 @@ impl Ground {
         let mut body = self.bodies.create();
         while let Some(chunk) = exchange.chunk().await {
             let write = pin!(body.write(chunk));
-            self.timed(&mut at_disk.meanwhile, write).await?;
+            self.timed(at_disk.now(exchange.attempt()), write).await?;
         }
         let finish = pin!(body.finish());
         let finished = self.timed(&mut at_disk.after, finish).await;
@@ -188,7 +197,7 @@ impl Ground {
         while let Some(chunk) = exchange.chunk().await {
             tape.received(capture.incoming());
             let take = pin!(capture.body(&chunk));
-            self.timed(&mut at_disk.meanwhile, take).await?;
+            self.timed(at_disk.now(exchange.attempt()), take).await?;
         }
         tape.received(capture.incoming());
         let sent = tape.sent();
@@ -212,5 +221,20 @@ impl Ground {
         let done = work.await;
         *waited += self.clock.now() - since;
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_waits_before_the_body_s_end_are_part_of_its_time() {
+        let (mut at_disk, mut attempt) = (AtDisk::default(), Attempt::default());
+        let wait = Duration::from_millis(20);
+        *at_disk.now(&attempt) += wait;
+        attempt.phases.body = Some(Duration::from_millis(30));
+        *at_disk.now(&attempt) += 2 * wait;
+        assert_eq!((at_disk.meanwhile, at_disk.after), (wait, 2 * wait));
     }
 }
