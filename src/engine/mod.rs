@@ -2,8 +2,8 @@
 //!
 //! It starts what the scheduler allows, hands what lands back to the scheduler, stores and
 //! records what is done, and ends the run: list done, time up, interrupted, disk gone. It
-//! decides nothing about exits, origins and retries (`schedule`), and no body byte passes
-//! it (`flight`). The only place that reads the clock.
+//! decides nothing about exits, origins and retries (`schedule`), and no byte of a long body
+//! passes it (`flight`). The only place that reads the clock.
 //!
 //! Invariant: every lease that [`Scheduler::next`] hands out comes back through
 //! [`Scheduler::finish`] or [`Scheduler::abandon`], also when its task is cancelled or panics.
@@ -237,7 +237,8 @@ impl Engine {
             let reads = self.reads();
             tokio::select! {
                 // A signal is heard before anything else that is ready as well. Nothing starves:
-                // no task ends, and so none lands, while the loop itself runs.
+                // no task ends, and so none lands, while the loop itself runs; and before the
+                // list, which another thread may bring without a pause, stands what is rare.
                 biased;
                 ended = self.signals.next() => self.end_early(ended),
                 () = self.status.next() => self.answer_status(),
@@ -247,13 +248,13 @@ impl Engine {
                         self.land(ended);
                     }
                 }
+                load = self.storing.back() => self.came_back(load),
                 batch = self.urls.next(), if reads => match batch {
                     Some(Ok(batch)) => self.take_in(batch),
                     Some(Err(error)) => self.list_failed(error),
                     None => self.list_read = true,
                 },
                 () = timer.rung() => self.tick(),
-                load = self.storing.back() => self.came_back(load),
                 // Pending once: tasks that have something to do go first.
                 () = yield_now(), if self.storing.waits() => self.store_some(),
             }

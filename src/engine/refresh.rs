@@ -54,8 +54,11 @@ impl Engine {
         (came_from_here && self.store.journal.is_stored(&record)).then(|| Box::new(record))
     }
 
-    /// All that was replaced is recorded now, and the directory says so.
+    /// If all that was replaced is recorded now, the directory says so.
     pub(super) fn end_refresh(&mut self) {
+        if self.storing.has_lost() {
+            return;
+        }
         let rest = match self.has_nothing_left() {
             true => Rest::Nothing,
             false => Rest::Some,

@@ -4,12 +4,12 @@
 //! is stored when nothing else is to do: file calls take longer than the sending of a request,
 //! and a wave of answers would otherwise go out again one file at a time. Where many wait, another
 //! thread makes their files, while the loop goes on: one batch at a time, since handing over a
-//! single body costs as much as its file. An archive is written by the loop itself, many
+//! single body costs more than its file calls do. An archive is written by the loop itself, many
 //! exchanges in one call.
 //!
-//! Owns the order: bodies, then records, then counts. Not more waits than is in flight, and
-//! nothing that has a file open already. A program that dies in between has lost answers that
-//! nobody was told of; the next run asks for them again.
+//! Owns the order: bodies, then records, then counts. Besides the batch that the other thread has
+//! not more waits than is in flight, and nothing that has a file open already. A program that dies
+//! in between has lost answers that nobody was told of; the next run asks for them again.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -31,7 +31,7 @@ use crate::store::{Captured, Facts, Finished, StoreError};
 const BATCH: usize = 32;
 /// Handed over at a time. More: records come later; less: the other thread waits for the loop.
 const LOAD: usize = 4 * BATCH;
-/// Bytes that may wait.
+/// Bytes that may wait; at most as many more are with the other thread.
 const ROOM: usize = 8 << 20;
 
 /// A job that is done but for its record.
@@ -50,17 +50,14 @@ pub(super) struct Done {
 pub(super) struct Storing {
     /// The oldest first.
     waiting: VecDeque<(Done, Body)>,
-    /// Of these and of what is away.
+    /// Of these.
     bytes: usize,
     /// There is a core for another thread.
     shares: bool,
-    away: Option<Away>,
-}
-
-/// What another thread is storing.
-struct Away {
-    thread: JoinHandle<Load>,
-    bytes: usize,
+    /// What another thread is storing.
+    away: Option<JoinHandle<Load>>,
+    /// Such a thread died: what it stored is not known.
+    lost: bool,
 }
 
 /// What it has stored.
@@ -77,6 +74,7 @@ impl Storing {
             bytes: 0,
             shares: std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1),
             away: None,
+            lost: false,
         }
     }
 
@@ -94,13 +92,18 @@ impl Storing {
         self.waiting.push_back((done, body));
     }
 
-    /// The oldest that wait, at most so many, and their bytes.
-    fn take(&mut self, most: usize) -> (Vec<(Done, Body)>, usize) {
+    /// Files may have been made that nobody will record.
+    pub(super) fn has_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// The oldest that wait, at most so many.
+    fn take(&mut self, most: usize) -> Vec<(Done, Body)> {
         let most = self.waiting.len().min(most);
         let batch: Vec<(Done, Body)> = self.waiting.drain(..most).collect();
         let bytes = batch.iter().map(|(_, body)| body.in_memory());
-        let bytes = bytes.sum();
-        (batch, bytes)
+        self.bytes -= bytes.sum::<usize>();
+        batch
     }
 
     /// What was handed over, once it is stored. Never done while nothing is away.
@@ -108,8 +111,7 @@ impl Storing {
         let Some(away) = &mut self.away else {
             return pending().await;
         };
-        let load = (&mut away.thread).await;
-        self.bytes -= away.bytes;
+        let load = away.await;
         self.away = None;
         load
     }
@@ -130,16 +132,14 @@ impl Engine {
         if many && self.storing.shares && self.store.warc.is_none() {
             self.hand_over();
         }
-        while !self.storing.waiting.is_empty()
-            && (self.storing.waiting.len() > self.tasks.len() || self.storing.bytes > ROOM)
-        {
+        while self.storing.waiting.len() > self.tasks.len() || self.storing.bytes > ROOM {
             self.store_some();
         }
     }
 
     /// Lets another thread store what waits longest.
     fn hand_over(&mut self) {
-        let (batch, bytes) = self.storing.take(LOAD);
+        let batch = self.storing.take(LOAD);
         let named = batch.into_iter().map(|(done, body)| {
             let Body::File(body) = body else {
                 unreachable!("only runs with an archive capture exchanges");
@@ -158,12 +158,13 @@ impl Engine {
                 took: clock.now() - since,
             }
         });
-        self.storing.away = Some(Away { thread, bytes });
+        self.storing.away = Some(thread);
     }
 
     /// What was handed over is stored.
     pub(super) fn came_back(&mut self, load: Result<Load, JoinError>) {
         let Ok(load) = load else {
+            self.storing.lost = true;
             return self.disk_failed(self.ground.bodies.lost());
         };
         self.recording.stored_elsewhere(load.took);
@@ -177,8 +178,7 @@ impl Engine {
 
     /// Stores what waits longest.
     pub(super) fn store_some(&mut self) {
-        let (batch, bytes) = self.storing.take(BATCH);
-        self.storing.bytes -= bytes;
+        let batch = self.storing.take(BATCH);
         self.store(batch);
     }
 
