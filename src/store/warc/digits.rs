@@ -40,17 +40,8 @@ impl Date {
 }
 
 /// `n`, at the end of `out`.
-pub(super) fn append(out: &mut Vec<u8>, mut n: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (n % 10) as u8;
-        n /= 10;
-        if n == 0 {
-            break out.extend_from_slice(&digits[at..]);
-        }
-    }
+pub(super) fn append(out: &mut Vec<u8>, n: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
 }
 
 /// As many last digits of `n` as there is room for, zeros before them.
