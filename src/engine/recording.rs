@@ -23,7 +23,7 @@ pub(super) struct Recording {
     timeline: Timeline,
     /// Jobs' time at the disk.
     pub(super) disk: Duration,
-    /// The part of it in which nothing else went on.
+    /// The part of it in which the loop waited and started nothing.
     pub(super) disk_alone: Duration,
 }
 

@@ -57,7 +57,7 @@ pub(super) struct Alarm {
     clock: Clock,
     attempt: (Time, Duration),
     phase: (Time, Duration),
-    /// `None` until something has to be waited for.
+    /// `None` until something has to be waited for, unless an earlier attempt has left one.
     timer: Option<Timer>,
     patience: Patience,
 }
@@ -232,6 +232,23 @@ mod tests {
         alarm.allow(later);
         let never = std::future::pending::<()>();
         assert_eq!(alarm.bound(never).await, Err(Passed::Phase(later)));
+    }
+
+    /// Left to ring earlier than the next limit, in between, and later.
+    #[tokio::test]
+    async fn a_timer_that_another_attempt_has_left_rings_for_the_limits_of_this_one() {
+        let short = Duration::from_millis(5);
+        for (left, pause) in [(5, 0), (5, 20), (600_000, 0)] {
+            let mut before = Alarm::new(clock(), Duration::from_millis(left));
+            poll_fn(|cx| Poll::Ready(before.poll(cx).is_ready())).await;
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            let mut alarm = Alarm::new(clock(), Duration::from_secs(600)).on(before.into_timer());
+            let late = poll_fn(|cx| Poll::Ready(alarm.poll(cx).is_ready())).await;
+            assert!(!late, "no limit has passed");
+            alarm.allow(short);
+            let never = std::future::pending::<()>();
+            assert_eq!(alarm.bound(never).await, Err(Passed::Phase(short)));
+        }
     }
 
     #[tokio::test]

@@ -30,7 +30,7 @@ const DRAIN_BYTES: u64 = 64 * 1024;
 /// Longest that this may take.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
-/// One attempt from its head on. It never fails: what went wrong is in the [`Attempt`].
+/// One attempt: before its head only what it is made of, then the answer. It never fails: what went wrong is in the [`Attempt`].
 pub struct Exchange {
     /// Its connection is what the answer comes over; without a body to read, what can be
     /// handed back.

@@ -252,21 +252,20 @@ impl Fetcher {
         // Boxed from here on: it is what moves through the rest of an attempt.
         let mut exchange = Box::new(Exchange::new(running, terms));
         let running = &mut exchange.running;
-        let mut built = match path.build(&outgoing) {
-            Ok(built) => Some(built),
+        let built = match path.build(&outgoing) {
+            Ok(built) => built,
             Err(fault) => {
                 running.conn = running.conn.take().or(seat.close_first);
                 exchange.failed(fault);
                 return exchange;
             }
         };
-        let validators = request.validators.as_ref().zip(built.as_ref());
-        running.attempt.conditional =
-            validators.is_some_and(|(own, built)| own.are_in(built.headers()));
+        let validators = request.validators.as_ref();
+        running.attempt.conditional = validators.is_some_and(|own| own.are_in(built.headers()));
         if let Some(conn) = seat.close_first {
             Box::pin(conn.close()).await;
         }
-        match path.answer(&outgoing, &mut built, running).await {
+        match path.answer(&outgoing, built, running).await {
             Ok(response) => exchange.answered(response),
             Err(fault) => exchange.failed(fault),
         }

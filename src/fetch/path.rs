@@ -75,7 +75,7 @@ impl Path<'_> {
     pub(super) async fn answer(
         &self,
         outgoing: &Outgoing<'_>,
-        built: &mut Option<Built>,
+        mut built: Built,
         running: &mut Running,
     ) -> Result<Response<Incoming>, Fault> {
         if running.conn.is_some() {
@@ -89,7 +89,7 @@ impl Path<'_> {
             }
             running.attempt.reused = false;
             running.attempt.phases = PhaseTimes::default();
-            *built = Some(outgoing.build()?);
+            built = outgoing.build()?;
         }
         // Boxed: the steps of a dial would make every attempt's future as large as theirs.
         running.conn = Some(Box::pin(self.open(running)).await?);
@@ -98,11 +98,7 @@ impl Path<'_> {
     }
 
     /// Asks over the connection that is there. Without an answer, that is closed.
-    async fn ask(
-        &self,
-        built: &mut Option<Built>,
-        running: &mut Running,
-    ) -> Result<Response<Incoming>, NoHead> {
+    async fn ask(&self, built: Built, running: &mut Running) -> Result<Response<Incoming>, NoHead> {
         let Running {
             attempt,
             alarm,
@@ -110,8 +106,8 @@ impl Path<'_> {
             conn,
             head_at,
         } = running;
-        let (Some(built), Some(over)) = (built.take(), conn.as_mut()) else {
-            unreachable!("a request and a connection are there before it is asked");
+        let Some(over) = conn.as_mut() else {
+            unreachable!("a connection is there before it is asked");
         };
         mark.enter(Phase::Head);
         let begun = alarm.allow(self.inner.limits.first_byte);

@@ -2,7 +2,7 @@
 //!
 //! What an exit or a route takes is what a run is measured against, so it must not be the
 //! runtime's timers that are measured: they ring up to two milliseconds late. Those wait for all
-//! but the end, cheaply; the end is the kernel's, so few of its timers are open at any time.
+//! but the end, cheaply; the end is the kernel's, so that few of its timers are open where pauses are long.
 
 use std::time::{Duration, Instant};
 

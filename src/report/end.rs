@@ -44,7 +44,7 @@ pub struct RunEnd {
     pub wall: Duration,
     /// Time that jobs waited for the disk, summed over jobs.
     pub disk: Duration,
-    /// The part of it in which nothing else went on.
+    /// The part of it in which the loop waited and started nothing.
     pub disk_alone: Duration,
     /// Requests that the fleet may carry at a time.
     pub slots: u64,

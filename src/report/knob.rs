@@ -2,9 +2,10 @@
 //! one setting that would help, with its price.
 //!
 //! Owns: that sentence. A reader acts on it, so where nothing would help it says so. The stage
-//! that took most of the jobs' time is the limit, but for the disk: file calls block the run's
-//! only thread, so while one lasts every job in flight seems to wait for its exit or site. A
-//! disk that was busy for most of the run is the limit whatever the jobs' time says.
+//! that took most of the jobs' time is the limit, but for the disk: file calls of the
+//! run's loop block it, so while one lasts every job in flight seems to wait for its exit or site
+//! (those of other threads do not, until they fall behind and the loop has to help). A disk that
+//! the loop waited for in most of the run is the limit whatever the jobs' time says.
 
 use super::end::RunEnd;
 use super::origins::OriginRow;

@@ -1,6 +1,6 @@
 //! Bodies on their way to disk: temporary file, digest, final name.
 //!
-//! A [`TempBody`] lives inside a fetch task, so bytes never pass the engine. Up to 64 KiB
+//! A [`TempBody`] lives inside a fetch task, so a long body never passes the engine. Up to 64 KiB
 //! stay in memory and become one write when they are committed; a longer body streams in
 //! writes of about 256 KiB. Invariant: a file below `bodies/` is whole, because it gets there only by
 //! [`Finished::commit`]; a body that is dropped before leaves nothing.

@@ -178,6 +178,18 @@ fn assert_recorded_is_good(world: &World, records: &[Record]) {
     }
 }
 
+/// Fails unless the run said once that the disk is full, and recorded what it stored and no more.
+#[track_caller]
+fn assert_stopped_by_a_full_disk(world: &World, run: &crate::world::Run, lines: usize) {
+    let errors = run.stderr.lines().filter(|line| line.starts_with("error:"));
+    assert_eq!(errors.count(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains("disk full"), "{}", run.stderr);
+    let ok = run.count(Outcome::Ok);
+    assert!((1..lines).contains(&ok), "{ok}");
+    assert_eq!(run.records.len(), ok, "nothing is blamed on a job");
+    assert_recorded_is_good(world, &run.records);
+}
+
 /// The same command again, with nothing in its way: everything is there then, and nothing
 /// temporary.
 #[track_caller]
@@ -199,13 +211,7 @@ fn whatever_the_layout_a_full_disk_loses_nothing_and_a_resume_completes_it() {
     for layout in LAYOUTS {
         let world = world();
         let run = run_mounted(&world, "rw", &format!("--min-free 0 {layout}")).expect(1);
-        let errors = run.stderr.lines().filter(|line| line.starts_with("error:"));
-        assert_eq!(errors.count(), 1, "{layout}: {}", run.stderr);
-        assert!(run.stderr.contains("disk full"), "{layout}: {}", run.stderr);
-        let ok = run.count(Outcome::Ok);
-        assert!((1..20).contains(&ok), "{layout}: {ok}");
-        assert_eq!(run.records.len(), ok, "nothing is blamed on a job");
-        assert_recorded_is_good(&world, &run.records);
+        assert_stopped_by_a_full_disk(&world, &run, 20);
         assert_completed_by(&world, layout, 20);
     }
 }
@@ -220,14 +226,9 @@ fn many_short_bodies_that_meet_a_full_disk_are_not_lost_either() {
     let world = World::new(LabConfig::with((0..20).map(|_| ExitConfig::http())));
     world.urls((0..600).map(|n| format!("http://o.test/bytes/1000/{n}?wait=20")));
     let run = run_mounted(&world, "rw", "--per-exit 10 --min-free 0").expect(1);
-    let errors = run.stderr.lines().filter(|line| line.starts_with("error:"));
-    assert_eq!(errors.count(), 1, "{}", run.stderr);
-    assert!(run.stderr.contains("disk full"), "{}", run.stderr);
+    assert_stopped_by_a_full_disk(&world, &run, 600);
     let ok = run.count(Outcome::Ok);
-    assert!((1..600).contains(&ok), "{ok}");
-    assert_eq!(run.records.len(), ok, "nothing is blamed on a job");
     assert_eq!(world.stored().len(), ok, "what is stored is recorded");
-    assert_recorded_is_good(&world, &run.records);
     assert_completed_by(&world, "--summary=table", 600);
 }
 
