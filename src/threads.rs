@@ -15,6 +15,8 @@ use tokio::runtime::{self, Runtime};
 
 /// A thread of tokio's pool that has nothing to do for 10 s ends; half of that.
 const KEPT_AWAKE: Duration = Duration::from_secs(5);
+/// Longer than any run.
+const FOR_GOOD: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// A thread of this name.
 ///
@@ -60,6 +62,22 @@ pub(crate) fn pool(threads: usize, name: &str) -> io::Result<Runtime> {
             .worker_threads(threads)
             .thread_name(name)
             .build()
+    })
+}
+
+/// At most so many threads, for what blocks; more work than that waits its turn. They stay.
+///
+/// # Errors
+/// The system has not even one.
+pub(crate) fn blocking(threads: usize, name: &str) -> io::Result<Runtime> {
+    built(|| {
+        let runtime = runtime::Builder::new_current_thread()
+            .max_blocking_threads(threads)
+            .thread_keep_alive(FOR_GOOD)
+            .thread_name(name)
+            .build()?;
+        runtime.spawn_blocking(|| {});
+        Ok(runtime)
     })
 }
 

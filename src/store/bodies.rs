@@ -5,22 +5,22 @@
 //! writes of about 256 KiB. Invariant: a file below `bodies/` is whole, because it gets there only by
 //! [`Finished::commit`]; a body that is dropped before leaves nothing.
 //!
-//! The file calls block. The pieces of a large body are hashed and written on other threads, as
-//! many as there are cores, while the next piece arrives. A small one is written by whoever
-//! commits it: handing over one costs more than its calls do (measured), many together do not.
-//! Nothing is synced to the device: a crash of the program loses nothing, a power cut may
-//! lose what the system had not written yet, and resume then finds the size wrong.
+//! The file calls block. The pieces of a large body are hashed and written by [`Writers`], while
+//! the next piece arrives. A small one is written by whoever commits it: handing over one costs
+//! more than its calls do (measured), many together do not. Nothing is synced to the device: a
+//! crash of the program loses nothing, a power cut may lose what the system had not written yet,
+//! and resume then finds the size wrong.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
 use super::StoreError;
 use super::space::Space;
 use super::temp::{TempFile, TempFiles};
+use super::writers::Writers;
 use crate::model::job::hex;
 
 /// A body up to this many bytes is one write at its end.
@@ -40,8 +40,7 @@ pub struct Bodies(Arc<Shared>);
 struct Shared {
     files: TempFiles,
     space: Space,
-    /// Threads that may write at the same time.
-    writers: Arc<Semaphore>,
+    writers: Writers,
 }
 
 impl Bodies {
@@ -50,7 +49,7 @@ impl Bodies {
         Bodies(Arc::new(Shared {
             files,
             space,
-            writers: Arc::new(Semaphore::new(writers())),
+            writers: Writers::default(),
         }))
     }
 
@@ -94,15 +93,10 @@ impl Bodies {
         self.0.space.spend(bytes)
     }
 
-    /// Leave to write on a thread of one's own; few have it at the same time.
-    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0.writers).acquire_owned().await.ok()
+    /// Who works on long bodies.
+    pub(super) fn writers(&self) -> &Writers {
+        &self.0.writers
     }
-}
-
-/// As many as there are cores: they hash, which is work.
-fn writers() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// A body that is still arriving. Dropped, it leaves no file.
@@ -187,9 +181,8 @@ impl TempBody {
         self.waiting = 0;
         let sink = self.idle().await?;
         let (bodies, pieces) = (self.bodies.clone(), std::mem::take(&mut self.pieces));
-        let turn = self.bodies.turn().await;
-        self.writing = Some(spawn_blocking(move || {
-            let _turn = turn;
+        let writers = &self.bodies.0.writers;
+        self.writing = Some(writers.run(move || {
             let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
             sink.append(&bodies, &pieces)
         }));

@@ -18,6 +18,7 @@ mod spill;
 mod temp;
 mod template;
 mod warc;
+mod writers;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 
 use super::Archive;
 use super::http::{self, Extent, Kind};
@@ -195,13 +195,10 @@ impl Capture {
     /// given before.
     async fn hand_over(&mut self) -> Result<(), StoreError> {
         let walk = self.idle().await?;
-        let turn = self.archive.bodies().turn().await;
         let (archive, common) = (self.archive.clone(), self.common.clone());
         let received = std::mem::take(&mut self.received);
-        self.walking = Some(spawn_blocking(move || {
-            let _turn = turn;
-            walk.spill(&archive, &common, received)
-        }));
+        let writers = self.archive.bodies().writers();
+        self.walking = Some(writers.run(move || walk.spill(&archive, &common, received)));
         Ok(())
     }
 
