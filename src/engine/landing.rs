@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use http::header::CONTENT_TYPE;
 use tokio::task::{Id, JoinError};
 
-use super::flight::Landed;
+use super::flight::{Body, Landed};
 use super::records;
 use super::refresh::Flew;
 use super::stop::Ended;
@@ -102,12 +103,16 @@ impl Engine {
                 self.not_modified(flew, work, now);
             }
             (Verdict::Ok(work), Some(body)) => {
+                let file = match body {
+                    Body::File(_) => Some(self.file_of(&work, &attempt)),
+                    Body::Exchange(_) => None,
+                };
+                let at = self.at(now);
                 let done = Done {
-                    work,
-                    attempt,
+                    record: Box::new(records::ok(&work, &attempt, file, &self.exits, at)),
                     exit: flight.exit,
-                    origin,
-                    at: now,
+                    phases: attempt.phases,
+                    waited: (origin, work.waited().budget),
                 };
                 self.done(done, body);
             }
@@ -121,6 +126,14 @@ impl Engine {
             }
             (Verdict::Failed(..) | Verdict::Again, _) => {}
         }
+    }
+
+    /// The final name of the body.
+    fn file_of(&self, work: &Work, attempt: &Attempt) -> String {
+        let head = attempt.head.as_ref();
+        let content_type = head.and_then(|head| head.headers.get(CONTENT_TYPE));
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        self.store.names.file(&work.job, content_type)
     }
 
     fn log(&self, flight: &Flight, attempt: &Attempt) {

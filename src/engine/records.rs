@@ -8,33 +8,43 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFI
 use crate::model::record::{Phases, RecordError, Waits};
 use crate::model::{Attempt, Exit, Failure, Head, Outcome, PhaseTimes, Record, Refusal};
 use crate::schedule::{ExitIx, Work};
+use crate::store::Placed;
 
-/// A body under its final name.
+/// A body that is where it stays.
 pub(super) struct Stored {
-    pub(super) file: String,
-    /// Offset and length of its record, where the file is an archive's segment.
-    pub(super) record: Option<(u64, u64)>,
+    /// In an archive; otherwise under the name that its record has.
+    pub(super) place: Option<Placed>,
     pub(super) bytes: u64,
     pub(super) sha256: String,
 }
 
-/// The record of a job that is stored. `at` is RFC 3339.
+impl Stored {
+    /// Adds to `record` what was known only now.
+    pub(super) fn complete(self, record: &mut Record) {
+        record.bytes = Some(self.bytes);
+        record.sha256 = Some(self.sha256);
+        if let Some(place) = self.place {
+            record.file = Some(place.file);
+            record.offset = Some(place.offset);
+            record.length = Some(place.length);
+        }
+    }
+}
+
+/// The record of a job whose body is about to be stored ([`Stored`] completes it), under the name
+/// `file` if it has a file of its own. `at` is RFC 3339.
 pub(super) fn ok(
     work: &Work,
     attempt: &Attempt,
-    stored: Stored,
+    file: Option<String>,
     exits: &[Exit],
     at: String,
 ) -> Record {
     let head = attempt.head.as_ref();
     Record {
         status: attempt.status(),
-        file: Some(stored.file),
-        offset: stored.record.map(|(offset, _)| offset),
-        length: stored.record.map(|(_, length)| length),
-        bytes: Some(stored.bytes),
+        file,
         wire_bytes: Some(attempt.wire_bytes),
-        sha256: Some(stored.sha256),
         content_type: text_of(head, CONTENT_TYPE),
         content_encoding: text_of(head, CONTENT_ENCODING),
         etag: text_of(head, ETAG),

@@ -15,14 +15,12 @@ use std::collections::VecDeque;
 use std::future::pending;
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
 use super::Engine;
 use super::flight::Body;
-use super::records::{self, Stored};
-use crate::model::{Attempt, Origin, Time};
-use crate::schedule::Work;
+use super::records::Stored;
+use crate::model::{Origin, PhaseTimes, Record, Time};
 use crate::store::{Captured, Facts, Finished, StoreError};
 
 /// Stored at a time by the loop, and the least that is handed over. More: fewer writes, and fewer
@@ -34,16 +32,16 @@ const LOAD: usize = 4 * BATCH;
 /// Bytes that may wait; at most as many more are with the other thread.
 const ROOM: usize = 8 << 20;
 
-/// A job that is done but for its record.
+/// A job that is done but for its place. What is no longer needed has gone by now, the attempt's
+/// head above all: the read buffer that it is in serves the connection's next answer.
 pub(super) struct Done {
-    pub(super) work: Box<Work>,
-    pub(super) attempt: Box<Attempt>,
+    /// Of the body only its future name is known, and not even that in an archive.
+    pub(super) record: Box<Record>,
     /// Index of the exit that it went through.
     pub(super) exit: usize,
-    /// Whose budget it waited for.
-    pub(super) origin: Origin,
-    /// When it was done.
-    pub(super) at: Time,
+    pub(super) phases: PhaseTimes,
+    /// Whose budget it waited for, and how long.
+    pub(super) waited: (Origin, Duration),
 }
 
 /// What waits, and what is being stored.
@@ -144,15 +142,17 @@ impl Engine {
             let Body::File(body) = body else {
                 unreachable!("only runs with an archive capture exchanges");
             };
-            let file = self.file_of(&done);
-            (done, body, file)
+            (done, body)
         });
-        let named: Vec<(Done, Finished, String)> = named.collect();
+        let named: Vec<(Done, Finished)> = named.collect();
         let clock = self.clock;
         let thread = spawn_blocking(move || {
             let since = clock.now();
             let placed = named.into_iter();
-            let placed = placed.map(|(done, body, file)| (done, place(body, file)));
+            let placed = placed.map(|(done, body)| {
+                let stored = place(&done, body);
+                (done, stored)
+            });
             Load {
                 placed: placed.collect(),
                 took: clock.now() - since,
@@ -198,7 +198,7 @@ impl Engine {
         let mut since = self.clock.now();
         for (done, body) in batch {
             let stored = match body {
-                Body::File(body) => place(body, self.file_of(&done)),
+                Body::File(body) => place(&done, body),
                 Body::Exchange(captured) => self.archive(&done, *captured),
             };
             match stored {
@@ -233,19 +233,11 @@ impl Engine {
         }
     }
 
-    fn record(&mut self, done: Done, stored: Stored) {
-        let at = self.at(done.at);
-        let record = records::ok(&done.work, &done.attempt, stored, &self.exits, at);
-        self.tally.waited(&done.origin, done.work.waited().budget);
-        self.settle(&record);
-    }
-
-    /// The final name of a body.
-    fn file_of(&self, done: &Done) -> String {
-        let head = done.attempt.head.as_ref();
-        let content_type = head.and_then(|head| head.headers.get(CONTENT_TYPE));
-        let content_type = content_type.and_then(|value| value.to_str().ok());
-        self.store.names.file(&done.work.job, content_type)
+    fn record(&mut self, mut done: Done, stored: Stored) {
+        stored.complete(&mut done.record);
+        let (origin, waited) = &done.waited;
+        self.tally.waited(origin, *waited);
+        self.settle(&done.record);
     }
 
     /// Adds an exchange to the archive.
@@ -254,18 +246,17 @@ impl Engine {
             unreachable!("only runs with an archive capture exchanges");
         };
         let (bytes, sha256) = (captured.bytes, std::mem::take(&mut captured.sha256));
-        let work = &done.work;
+        let record = &done.record;
         let placed = warc.segments.append(
             captured,
             Facts {
                 exit: &self.exits[done.exit].id,
-                listed: work.final_url().map(|_| work.job.shown_url()),
-                phases: &done.attempt.phases,
+                listed: record.final_url.is_some().then_some(&*record.url),
+                phases: &done.phases,
             },
         )?;
         Ok(Stored {
-            file: placed.file,
-            record: Some((placed.offset, placed.length)),
+            place: Some(placed),
             bytes,
             sha256,
         })
@@ -273,12 +264,12 @@ impl Engine {
 }
 
 /// Gives a body its final name.
-fn place(body: Finished, file: String) -> Result<Stored, StoreError> {
+fn place(done: &Done, body: Finished) -> Result<Stored, StoreError> {
     let bytes = body.bytes;
-    let sha256 = body.commit(&file)?;
+    let file = done.record.file.as_deref().unwrap_or_default();
+    let sha256 = body.commit(file)?;
     Ok(Stored {
-        file,
-        record: None,
+        place: None,
         bytes,
         sha256,
     })

@@ -236,7 +236,8 @@ impl Conn {
 
     /// After an answer was read whole: whether another request can follow.
     pub(super) async fn settle(&mut self) -> bool {
-        poll_fn(|cx| Poll::Ready(self.poll_open(cx))).await
+        // Mostly hyper came to the end together with the last piece.
+        self.is_ready() || poll_fn(|cx| Poll::Ready(self.poll_open(cx))).await
     }
 
     /// Whether an idle connection is still open, as far as is known without waiting.
@@ -245,7 +246,11 @@ impl Conn {
     }
 
     fn poll_open(&mut self, cx: &mut Context<'_>) -> bool {
-        self.run(cx) && self.hyper.is_some() && self.sender.is_ready()
+        self.run(cx) && self.is_ready()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.hyper.is_some() && self.sender.is_ready()
     }
 
     /// Begins to close: nothing more is sent. The socket stays until the value goes.

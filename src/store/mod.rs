@@ -36,7 +36,7 @@ pub use reread::{find_record, open_body};
 pub use results_copy::{CopyError, ResultsCopy};
 pub use spill::{Batch, Spill};
 pub use template::NameTemplate;
-pub use warc::{Archive, Capture, Captured, Facts, Opening, Segments, WarcForm};
+pub use warc::{Archive, Capture, Captured, Facts, Opening, Placed, Segments, WarcForm};
 
 /// How a directory is opened.
 #[derive(Clone, Debug)]

@@ -36,7 +36,7 @@ use gzip::Gzip;
 use ids::{Ids, RecordId};
 
 pub use capture::{Capture, Captured, Opening};
-pub use segments::{Facts, Segments};
+pub use segments::{Facts, Placed, Segments};
 
 pub(super) use read::{is_stored, payload};
 pub(super) use recover::recover;
