@@ -36,11 +36,12 @@ pub(super) fn doubtful(route: Route, status: u16) -> bool {
 }
 
 /// A bare answer that may be the proxy's own is believed when a second exit gives it too,
-/// or when there is no second exit to ask.
+/// or when there is no second exit to ask. A gateway's words are doubted even then: a proxy that
+/// reaches nobody says them.
 fn second_opinion(status: u16, accept: &Codes, seen: &Seen) -> Judgement {
     let alone = seen.others == Others::None;
     match status {
-        500..=599 if !accept.contains(status) => UNCLEAR,
+        502..=504 if !accept.contains(status) => UNCLEAR,
         _ if alone => origins_answer(status, accept, seen),
         // Not counted: with `--retries 0` the answer still has to be checked.
         _ => Judgement {

@@ -376,7 +376,7 @@ fn a_bare_plain_error_is_believed_through_a_second_exit() {
 }
 
 #[test]
-fn without_a_second_exit_a_plain_401_or_403_is_believed_and_a_5xx_tried_again() {
+fn without_a_second_exit_only_a_gateway_s_words_are_doubted() {
     let alone = Seen {
         others: Others::None,
         ..SEEN
@@ -386,7 +386,16 @@ fn without_a_second_exit_a_plain_401_or_403_is_believed_and_a_5xx_tried_again() 
         assert_eq!(judgement.retry, Retry::No, "{status}");
         assert_eq!(judgement.exit, ExitSign::Good, "{status}");
     }
-    assert_eq!(judged(&answered(Route::Forward, 502, &[]), alone), UNCLEAR);
+    for status in [500, 501, 520] {
+        let judgement = judged(&answered(Route::Forward, status, &[]), alone);
+        assert_eq!(judgement.blame, Some(Blame::Origin), "{status}");
+        assert_eq!(judgement.retry, Retry::Counted, "{status}");
+        assert_eq!(judgement.exit, ExitSign::Good, "{status}");
+    }
+    for status in 502..=504 {
+        let attempt = answered(Route::Forward, status, &[]);
+        assert_eq!(judged(&attempt, alone), UNCLEAR, "{status}");
+    }
 }
 
 #[test]

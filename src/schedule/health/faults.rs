@@ -70,7 +70,8 @@ impl Health {
     }
 
     /// Rests a moment, so that the exit that fails fastest does not look least loaded. A burst
-    /// that was under way when the rest began does not prolong it.
+    /// that was under way when the rest began does not prolong it. Of a fault that is only in part
+    /// the exit's, it rests that part of the time: long lists are full of origins that fail.
     fn hold_off(&mut self, share: Share, ejection: Ejection, span: Span) {
         if share.exit < HOLD_OFF_SHARE || span.dispatched < self.held_from {
             return;
@@ -81,9 +82,9 @@ impl Health {
             (Ejection::Panic, _) | (_, Ejects::No) => HOLD_OFF_UNPROVEN,
             (_, Ejects::Yes) => HOLD_OFF_MOST,
         };
-        let rest = doubled(HOLD_OFF, self.in_a_row, most);
+        let rest = doubled(HOLD_OFF, self.in_a_row, HOLD_OFF_MOST).mul_f32(share.exit);
         self.held_from = span.now;
-        self.rest_until = self.rest_until.max(span.now + rest);
+        self.rest_until = self.rest_until.max(span.now + rest.min(most));
     }
 
     /// An attempt was cut because it waited for the exit's first answer, others stood idle.

@@ -173,6 +173,18 @@ fn each_fault_in_a_row_doubles_the_hold_off_up_to_ten_seconds() {
 }
 
 #[test]
+fn of_a_fault_that_is_a_quarter_its_own_it_rests_a_quarter_of_the_time_and_a_second_at_most() {
+    let mut exit = Exit::new(4);
+    let mut hold_offs = Vec::new();
+    for _ in 0..5 {
+        exit.fault_of(QUARTER);
+        hold_offs.push(exit.hold_off().as_millis());
+        exit.now = exit.now + exit.hold_off();
+    }
+    assert_eq!(hold_offs, [125, 250, 500, 1000, 1000]);
+}
+
+#[test]
 fn an_exit_that_fails_twice_before_it_ever_worked_gets_one_attempt_at_a_time() {
     let mut exit = Exit::new(4);
     assert_eq!(exit.cap(), 4);
