@@ -50,11 +50,11 @@ pub(super) struct AtDisk {
 }
 
 impl AtDisk {
-    /// What a wait that begins now is added to: the last piece's is no part of the body's time.
-    fn now(&mut self, attempt: &Attempt) -> &mut Duration {
+    /// The attempt has waited: the last piece's wait is no part of the body's time.
+    fn add(&mut self, wait: Duration, attempt: &Attempt) {
         match attempt.phases.body {
-            None => &mut self.meanwhile,
-            Some(_) => &mut self.after,
+            None => self.meanwhile += wait,
+            Some(_) => self.after += wait,
         }
     }
 }
@@ -172,11 +172,13 @@ impl Ground {
     ) -> Result<Body, StoreError> {
         let mut body = self.bodies.create();
         while let Some(chunk) = exchange.chunk().await {
-            let write = pin!(body.write(chunk));
-            self.timed(at_disk.now(exchange.attempt()), write).await?;
+            let (written, wait) = self.timed(pin!(body.write(chunk))).await;
+            exchange.excuse(wait);
+            at_disk.add(wait, exchange.attempt());
+            written?;
         }
-        let finish = pin!(body.finish());
-        let finished = self.timed(&mut at_disk.after, finish).await;
+        let (finished, wait) = self.timed(pin!(body.finish())).await;
+        at_disk.after += wait;
         Ok(Body::File(finished?))
     }
 
@@ -196,31 +198,28 @@ impl Ground {
         });
         while let Some(chunk) = exchange.chunk().await {
             tape.received(capture.incoming());
-            let take = pin!(capture.body(&chunk));
-            self.timed(at_disk.now(exchange.attempt()), take).await?;
+            let (taken, wait) = self.timed(pin!(capture.body(&chunk))).await;
+            exchange.excuse(wait);
+            at_disk.add(wait, exchange.attempt());
+            taken?;
         }
         tape.received(capture.incoming());
         let sent = tape.sent();
-        let finish = pin!(capture.finish(&sent));
-        let captured = self.timed(&mut at_disk.after, finish).await;
+        let (captured, wait) = self.timed(pin!(capture.finish(&sent))).await;
+        at_disk.after += wait;
         Ok(Body::Exchange(Box::new(captured?)))
     }
 
-    /// Awaits `work` and adds how long it kept us waiting. What is done at once, as a short
+    /// Awaits `work`; answers how long it kept us waiting too. What is done at once, as a short
     /// body always is, has waited for nothing.
-    async fn timed<T>(
-        &self,
-        waited: &mut Duration,
-        mut work: Pin<&mut impl Future<Output = T>>,
-    ) -> T {
+    async fn timed<T>(&self, mut work: Pin<&mut impl Future<Output = T>>) -> (T, Duration) {
         let at_once = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
         if let Poll::Ready(done) = at_once {
-            return done;
+            return (done, Duration::ZERO);
         }
         let since = self.clock.now();
         let done = work.await;
-        *waited += self.clock.now() - since;
-        done
+        (done, self.clock.now() - since)
     }
 }
 
@@ -232,9 +231,9 @@ mod tests {
     fn only_waits_before_the_body_s_end_are_part_of_its_time() {
         let (mut at_disk, mut attempt) = (AtDisk::default(), Attempt::default());
         let wait = Duration::from_millis(20);
-        *at_disk.now(&attempt) += wait;
+        at_disk.add(wait, &attempt);
         attempt.phases.body = Some(Duration::from_millis(30));
-        *at_disk.now(&attempt) += 2 * wait;
+        at_disk.add(2 * wait, &attempt);
         assert_eq!((at_disk.meanwhile, at_disk.after), (wait, 2 * wait));
     }
 }

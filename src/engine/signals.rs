@@ -9,6 +9,7 @@
 use std::io;
 use std::time::Duration;
 
+use rustix::process::Signal as System;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -98,6 +99,8 @@ impl Source {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let source = {
             let _inside = runtime.enter();
+            // A file at its size limit is then a write that fails, as on a full disk, and no end.
+            drop(signal(SignalKind::from_raw(System::XFSZ.as_raw()))?);
             Source {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,

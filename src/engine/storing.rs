@@ -182,14 +182,16 @@ impl Engine {
         self.store(batch);
     }
 
-    /// Stores all that waits.
+    /// Stores and records all that waits.
     pub(super) async fn store_all(&mut self) {
         while self.storing.away.is_some() {
             let load = self.storing.back().await;
             self.came_back(load);
+            self.flush();
         }
         while self.storing.waits() {
             self.store_some();
+            self.flush();
         }
     }
 

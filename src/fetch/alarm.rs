@@ -119,6 +119,11 @@ impl Alarm {
         now
     }
 
+    /// So much of the attempt's time was not the peer's to use.
+    pub(super) fn excuse(&mut self, wait: Duration) {
+        self.attempt.0 = self.attempt.0 + wait;
+    }
+
     /// What is left of the running phase's limit.
     pub(super) fn left(&self) -> Duration {
         self.phase.0 - self.now()
@@ -217,6 +222,17 @@ mod tests {
         alarm.allow(long);
         let never = std::future::pending::<()>();
         assert_eq!(alarm.bound(never).await, Err(Passed::Attempt(short)));
+    }
+
+    #[tokio::test]
+    async fn a_wait_that_is_excused_is_taken_off_no_limit() {
+        let short = Duration::from_millis(5);
+        let mut alarm = Alarm::new(clock(), Duration::ZERO);
+        assert_eq!(alarm.passed(), Some(Passed::Attempt(Duration::ZERO)));
+        alarm.excuse(Duration::from_secs(600));
+        alarm.allow(short);
+        let never = std::future::pending::<()>();
+        assert_eq!(alarm.bound(never).await, Err(Passed::Phase(short)));
     }
 
     #[tokio::test]

@@ -161,6 +161,11 @@ impl Exchange {
         }
     }
 
+    /// The reader of the body made it wait so long: that is taken off no limit.
+    pub fn excuse(&mut self, wait: Duration) {
+        self.running.alarm.excuse(wait);
+    }
+
     /// The body is over, or given up: until now it took.
     fn note_body_time(&mut self) {
         let took = self.running.alarm.now() - self.running.head_at;

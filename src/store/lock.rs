@@ -61,7 +61,8 @@ pub(super) fn set_aside(old: File, path: &Path) -> anyhow::Result<(File, Option<
     Ok((new, Some(backup)))
 }
 
-fn is_still_at(file: &File, path: &Path) -> io::Result<bool> {
+/// Whether `file`, opened from `path`, has not been moved or removed since.
+pub(super) fn is_still_at(file: &File, path: &Path) -> io::Result<bool> {
     let held = file.metadata()?;
     match std::fs::metadata(path) {
         Ok(there) => Ok((held.dev(), held.ino()) == (there.dev(), there.ino())),

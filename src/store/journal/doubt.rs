@@ -1,10 +1,11 @@
 //! Which stored files may be newer than their records, and what then tells.
 //!
-//! A refresh replaces a file and then records it. Killed in between, it leaves a whole file
-//! that its last record does not describe; of the same size it would pass for the old one.
-//! So a refresh marks the directory while it runs. A mark that is left behind makes files
-//! written since then count as stored only if their digest is the recorded one, until a
-//! refresh has come to its end. Without a mark nothing is read: a size will do.
+//! A run that fetches again what has an ok record (a refresh; a file that is gone or cut short)
+//! makes the file and then records it. Killed in between, it leaves a whole file that its last
+//! record does not describe; of the same size it would pass for the old one. So such a run marks
+//! the directory. A mark that is left behind makes files written since then count as stored only
+//! if their digest is the recorded one, until such a run has come to its end. Without a mark
+//! nothing is read: a size will do.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -32,10 +33,10 @@ pub enum Rest {
 #[derive(Debug)]
 pub(super) struct Doubt {
     mark: PathBuf,
-    /// A refresh that began then did not end.
+    /// A run that began to replace then did not end.
     since: Option<SystemTime>,
-    /// This run is a refresh.
-    refreshing: bool,
+    /// This run replaces.
+    replacing: bool,
 }
 
 impl Doubt {
@@ -45,23 +46,23 @@ impl Doubt {
         Doubt {
             since: mark.metadata().and_then(|meta| meta.modified()).ok(),
             mark,
-            refreshing: false,
+            replacing: false,
         }
     }
 
-    /// A refresh begins. A mark that is there stays as old as it is.
+    /// From here on this run replaces. A mark that is there stays as old as it is.
     pub(super) fn begin(&mut self) -> io::Result<()> {
-        self.refreshing = true;
-        match self.since {
-            Some(_) => Ok(()),
-            None => File::create(&self.mark).map(drop),
+        if !self.replacing && self.since.is_none() {
+            File::create(&self.mark)?;
         }
+        self.replacing = true;
+        Ok(())
     }
 
     /// The run ends in order, all that it replaced is recorded. With nothing left of its list
     /// an older doubt is settled as well.
     pub(super) fn end(&self, rest: Rest) {
-        if self.refreshing && (rest == Rest::Nothing || self.since.is_none()) {
+        if self.replacing && (rest == Rest::Nothing || self.since.is_none()) {
             // Should this fail, files are looked at more closely than need be.
             let _ = std::fs::remove_file(&self.mark);
         }
@@ -135,7 +136,7 @@ mod tests {
         next.end(Rest::Some);
         assert!(marked());
         Doubt::of(dir.path()).end(Rest::Nothing);
-        assert!(marked(), "a run that is no refresh settles nothing");
+        assert!(marked(), "a run that replaces nothing settles nothing");
         next.end(Rest::Nothing);
         assert!(!marked());
     }

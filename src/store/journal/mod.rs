@@ -16,14 +16,14 @@ mod table;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::{StoreError, warc};
+use super::{StoreError, lock, warc};
 use crate::model::{Outcome, Record};
 use doubt::Doubt;
 pub use doubt::Rest;
@@ -114,15 +114,20 @@ impl Journal {
     /// Writes what is left and gives the kept disk space back.
     ///
     /// # Errors
-    /// As [`Journal::flush`].
+    /// As [`Journal::flush`]; or somebody has taken the file away.
     pub(super) fn close(mut self) -> Result<(), StoreError> {
-        let flushed = self.flush();
+        self.flush()?;
         // Should this fail, some disk space stays taken, no more.
         let _ = self.file.set_len(self.written);
-        flushed
+        match lock::is_still_at(&self.file, &self.path) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(io::Error::other("it was moved or removed during the run")),
+            Err(error) => Err(error),
+        }
+        .map_err(StoreError::io("keep", &self.path))
     }
 
-    /// From here on files may be replaced (`--refresh`).
+    /// From here on files of ok records may be replaced (`--refresh`).
     ///
     /// # Errors
     /// The directory cannot be written.

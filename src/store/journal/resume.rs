@@ -112,7 +112,7 @@ impl Journal {
         }
         Ok(match self.known(&job.id)? {
             None => self.start(&entry, None),
-            Some(Known::Past(past)) => self.answer_by(*past, &entry),
+            Some(Known::Past(past)) => self.answer_by(*past, &entry)?,
             Some(Known::Claimed { line, what }) if !Entry::claims(what, entry.what) => {
                 Decision::DuplicateId { line }
             }
@@ -124,7 +124,7 @@ impl Journal {
         })
     }
 
-    fn answer_by(&mut self, past: Past, entry: &Asked) -> Decision {
+    fn answer_by(&mut self, past: Past, entry: &Asked) -> Result<Decision, StoreError> {
         let (known_what, settled) = match past.entry {
             Entry::Matched { what, .. } => (what, false),
             Entry::Settled { what, .. } => (what, true),
@@ -136,7 +136,11 @@ impl Journal {
         };
         let stored = self.is_stored(&past.record);
         let at = Some(past.at);
-        match past.record.outcome {
+        if past.record.outcome == Outcome::Ok && !stored && !settled {
+            // It is fetched again: until that is recorded, a file of it may be another one's.
+            self.begin_refresh()?;
+        }
+        Ok(match past.record.outcome {
             // What an earlier run could not fetch may be written differently now.
             _ if !same && !settled && !stored => self.start(entry, at),
             _ if !same => Decision::DuplicateId {
@@ -150,7 +154,7 @@ impl Journal {
                 FailedBefore::TryAgain => self.start(entry, at),
                 FailedBefore::LeaveAlone => self.answered(past, entry),
             },
-        }
+        })
     }
 
     /// The entry `job`, which was [`Decision::Done`], is fetched all the same: it counts as

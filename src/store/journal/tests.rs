@@ -1,6 +1,8 @@
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::model::job::hex;
 use crate::model::record::RecordError;
 use crate::model::{Blame, ErrorKind, Job, Refusal};
 use crate::store::tests::ok_record;
@@ -75,6 +77,49 @@ fn what_is_ok_and_stored_is_done_and_what_is_not_is_fetched_again() {
     assert_eq!(decide("short"), Decision::Fetch);
     assert_eq!(decide("failed"), Decision::Fetch);
     assert_eq!(decide("new"), Decision::Fetch);
+}
+
+#[test]
+fn a_body_fetched_again_but_not_recorded_does_not_pass_for_the_recorded_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let sha256 = |content: &str| Some(hex(&Sha256::digest(content)));
+    let stored = Record {
+        sha256: sha256("abc"),
+        ..ok_record("a", 1)
+    };
+    let again = |content: &str, known: &Record| {
+        let mut journal = open(dir.path());
+        let decision = journal.decide(&test_job("a")).unwrap();
+        if decision == Decision::Fetch {
+            store_body(dir.path(), known);
+            std::fs::write(dir.path().join("bodies/a"), content).unwrap();
+        }
+        (journal, decision)
+    };
+    let (mut journal, _) = again("abc", &stored);
+    journal.settle(&stored).unwrap();
+    journal.end_refresh(Rest::Nothing).unwrap();
+    drop(journal);
+    std::fs::write(dir.path().join("bodies/a"), "a").unwrap();
+    // Killed once the file is there.
+    let (killed, decision) = again("new", &stored);
+    assert_eq!(decision, Decision::Fetch);
+    drop(killed);
+    let (mut journal, decision) = again("new", &stored);
+    assert_eq!(
+        decision,
+        Decision::Fetch,
+        "the size is right, the digest not"
+    );
+    let recorded = Record {
+        sha256: sha256("new"),
+        ..stored
+    };
+    journal.settle(&recorded).unwrap();
+    journal.end_refresh(Rest::Nothing).unwrap();
+    drop(journal);
+    let (_journal, decision) = again("new", &recorded);
+    assert!(matches!(decision, Decision::Done(_)));
 }
 
 #[test]
