@@ -122,7 +122,7 @@ fn an_output_that_can_be_no_directory_is_seen_before_the_first_request() {
 fn a_body_that_cannot_be_written_is_a_local_fault() {
     let world = world();
     world.urls((0..20).map(|n| format!("http://o.test/bytes/200000/{n}?wait=50")));
-    let script = "trap '' XFSZ; ulimit -f 150; exec $RUN --rate unlimited";
+    let script = "ulimit -f 150; exec $RUN --rate unlimited";
     let run = world.finish(world.shell(script)).expect(1);
     assert!(world.lab.origin_stats().requests <= 14);
     assert_eq!(run.count(Outcome::Failed), 0);
@@ -143,7 +143,7 @@ fn a_body_that_cannot_be_written_is_a_local_fault() {
 fn a_journal_that_cannot_be_written_stops_the_run_with_whole_lines() {
     let world = world();
     world.urls((0..300).map(|n| format!("http://o.test/bytes/10/{n}?wait=5")));
-    let script = "trap '' XFSZ; ulimit -f 20; exec $RUN --rate unlimited --per-exit 4";
+    let script = "ulimit -f 20; exec $RUN --rate unlimited --per-exit 4";
     let run = world.finish(world.shell(script)).expect(1);
     assert!(run.stderr.contains("results.jsonl"), "{}", run.stderr);
     let records = whole_records(&world.out());
@@ -276,4 +276,20 @@ fn a_directory_that_turns_unwritable_stops_the_run_and_a_resume_completes_it() {
         assert_recorded_is_good(&world, &run.records);
         assert_completed_by(&world, layout, 40);
     }
+}
+
+#[test]
+fn a_journal_that_is_taken_away_meanwhile_is_no_success() {
+    let world = world();
+    let child = world.start(&["--rate", "10"]);
+    until("some are recorded", || {
+        !whole_records(&world.out()).is_empty()
+    });
+    std::fs::remove_file(world.out().join("results.jsonl")).unwrap();
+    let run = world.wait(child).expect(1);
+    assert!(
+        run.stderr.contains("removed during the run"),
+        "{}",
+        run.stderr
+    );
 }

@@ -136,7 +136,7 @@ fn a_disk_without_room_for_what_waits_loses_nothing() {
         .unwrap();
     }
     world.write("urls.jsonl", list);
-    let script = "trap '' XFSZ; ulimit -f 500;
+    let script = "ulimit -f 500;
          exec $EXITFETCH run --exits exits.txt --urls urls.jsonl --rate unlimited --per-exit 20";
     let run = world.finish(world.shell(script)).expect(0);
     assert!(
