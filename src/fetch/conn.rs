@@ -5,13 +5,14 @@
 //! there is no task that could keep a socket open behind the cap's back.
 
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use url::{Position, Url};
@@ -70,6 +71,9 @@ impl Serves {
 pub(super) fn authority(url: &Url) -> &str {
     &url[Position::BeforeHost..Position::BeforePath]
 }
+
+/// What hyper says of a request.
+type Reply = Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>>;
 
 /// An open connection to an exit, idle or in use.
 pub struct Conn {
@@ -151,16 +155,23 @@ impl Conn {
         self.serves.takes(url)
     }
 
-    /// Sends `request` and waits for the whole head of its final answer.
-    pub(super) async fn ask(
+    /// Hands `request` to hyper, which begins to send it in [`Conn::head`].
+    pub(super) fn send(
         &mut self,
         request: Request<Full<Bytes>>,
-        alarm: &mut Alarm,
-    ) -> Result<Response<Incoming>, NoHead> {
+    ) -> impl Future<Output = Reply> + use<> {
         if let Some(tape) = &self.tape {
             tape.rewind();
         }
-        let mut reply = pin!(self.sender.try_send_request(request));
+        self.sender.try_send_request(request)
+    }
+
+    /// Waits for the whole head of the final answer, `reply`.
+    pub(super) async fn head(
+        &mut self,
+        mut reply: Pin<&mut impl Future<Output = Reply>>,
+        alarm: &mut Alarm,
+    ) -> Result<Response<Incoming>, NoHead> {
         let hyper = &mut self.hyper;
         // Whether bytes of an answer were left over when the connection ended.
         let mut partial = false;

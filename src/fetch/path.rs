@@ -3,6 +3,7 @@
 //! One seat, one socket: what has to go is closed before the next one is dialled, and
 //! a socket that fails on the way is closed before the attempt is over.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -25,8 +26,8 @@ use super::tape::Tape;
 use super::wire::Wire;
 use super::{Inner, Tunnel, Via};
 
-/// A request ready to be sent.
-pub(super) type Built = http::Request<Full<Bytes>>;
+/// A request ready to be sent. Boxed, because it moves through the steps of an attempt.
+pub(super) type Built = Box<http::Request<Full<Bytes>>>;
 
 /// From here through one exit to one target.
 pub(super) struct Path<'a> {
@@ -111,7 +112,8 @@ impl Path<'_> {
         };
         mark.enter(Phase::Head);
         let begun = alarm.allow(self.inner.limits.first_byte);
-        let asked = over.ask(built, alarm).await;
+        let reply = pin!(over.send(*built));
+        let asked = over.head(reply, alarm).await;
         let now = alarm.now();
         attempt.phases.first_byte = Some(now - begun);
         match asked {

@@ -17,6 +17,7 @@ use crate::model::{Fault, FaultKind, Origin, Phase, Route, Secret};
 
 use super::conn::authority;
 use super::fault::{fault, one_line};
+use super::path::Built;
 use super::{Coding, Options, Validators, decode};
 
 /// What a job asks for, at the present hop of its redirects.
@@ -122,9 +123,9 @@ impl Outgoing<'_> {
     ///
     /// # Errors
     /// [`FaultKind::BadRequest`] if it cannot be written as HTTP.
-    pub(super) fn build(&self) -> Result<http::Request<Full<Bytes>>, Fault> {
+    pub(super) fn build(&self) -> Result<Built, Fault> {
         let body = self.request.body.clone().unwrap_or_default();
-        let mut built = http::Request::new(Full::new(body));
+        let mut built = Box::new(http::Request::new(Full::new(body)));
         *built.method_mut() = self.request.method.clone();
         *built.uri_mut() = self.uri()?;
         *built.headers_mut() = self.headers()?;
