@@ -1,8 +1,8 @@
 //! `exitfetch urls DIR`: the URLs of a run, by how they ended, as a list for the next run.
 //!
 //! What a record does not hold cannot be listed again: logins of URLs, bodies of requests,
-//! an entry's own headers. Entries that would be another request without it are left out and
-//! told, never printed as if they were whole.
+//! an entry's own headers. Entries whose record shows that something is missing (a masked
+//! login, a method that mostly has a body) are left out and told, never printed as if whole.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -23,9 +23,12 @@ Examples:
   exitfetch urls exitfetch-out --outcome ok --format jsonl
 
 The last record of each id counts. With --format jsonl, ids, methods and other columns of the
-list come along; headers of single entries do not. Entries whose URL holds a login, or whose
-request had a body, cannot be made again from their records: they are left out, counted on
-stderr, and the exit status is 3.";
+list come along. Entries whose URL holds a login, or whose method is not GET (with jsonl: nor
+HEAD), cannot be made again from their records: they are left out and counted on stderr.
+Records hold no headers or bodies of entries: a GET or HEAD is listed without those it had.
+
+Exit status: 0 all listed, 1 the records cannot be read or the list not be written, 2 usage or
+no output directory of a run, 3 some were left out.";
 
 /// Lines of the list named in a message.
 const NAMED: usize = 5;
@@ -132,15 +135,12 @@ impl UrlsArgs {
     /// The record's entry of a list, or what it lacks for one.
     fn entry(&self, record: &Record) -> Result<String, Lack> {
         let method = record.method.as_deref();
-        // A refused entry is shown for people: it was no request and becomes none.
-        if record.outcome != Outcome::Refused {
-            if record.url.contains("***@") {
-                return Err(Lack::Login);
-            }
-            // A text list asks by GET; others than these two mostly have a body.
-            if method.is_some_and(|method| method != "HEAD" || self.format == Form::Text) {
-                return Err(Lack::Request);
-            }
+        if record.url.contains("***@") {
+            return Err(Lack::Login);
+        }
+        // A text list asks by GET; others than these two mostly have a body.
+        if method.is_some_and(|method| method != "HEAD" || self.format == Form::Text) {
+            return Err(Lack::Request);
         }
         Ok(match self.format {
             Form::Text => record.url.clone(),

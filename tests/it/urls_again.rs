@@ -97,6 +97,15 @@ fn what_a_record_does_not_hold_is_left_out_and_told() {
     );
 }
 
+/// A refused text need not be a URL; its login is masked in the record all the same.
+#[test]
+fn a_refused_entry_with_a_login_is_left_out_like_any_other() {
+    let world = ran("{\"url\":\"http://bob:hunter2@o.test:x/\"}\n{\"url\":\"o.test/x\"}\n");
+    let (status, out, said) = urls(&world, &["--outcome", "refused"]);
+    assert_eq!((status, out.as_str()), (Some(3), "o.test/x\n"));
+    assert!(said.contains("left out 1 (the URL holds a login"), "{said}");
+}
+
 #[test]
 fn a_directory_without_a_run_and_an_unknown_kind_are_told() {
     let world = World::new(LabConfig::with([ExitConfig::http()]));

@@ -87,6 +87,19 @@ fn the_usage_block_is_what_help_says() {
 }
 
 #[test]
+fn the_commands_that_readme_names_tell_their_exit_statuses() {
+    assert!(document("README.md").contains("`probe`, `cat`, `urls` and `simulate` name theirs"));
+    for command in ["probe", "cat", "urls", "simulate"] {
+        let help = Command::new(env!("CARGO_BIN_EXE_exitfetch"))
+            .args([command, "--help"])
+            .output()
+            .unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        assert!(help.contains("\nExit status: 0 "), "{command}");
+    }
+}
+
+#[test]
 fn every_flag_of_run_is_in_the_text() {
     let text = manual().replace(&block("usage"), "");
     let toml = block("file exitfetch.toml");
