@@ -237,14 +237,11 @@ impl Engine {
         self.tell_refusal(&refusal);
         let recorded = self.store.journal.is_refused_already(&refusal);
         let record = records::refused(refusal, self.at(self.clock.now()));
-        if recorded {
-            self.tally.record(&record);
-            return;
+        // One record in the journal does for all runs; each run counts it and tells it.
+        if !recorded && let Err(error) = self.store.journal.append(&record) {
+            return self.disk_failed(error);
         }
-        match self.store.journal.append(&record) {
-            Ok(()) => self.count(&record),
-            Err(error) => self.disk_failed(error),
-        }
+        self.count(&record);
     }
 
     /// `now` as records write it: RFC 3339, UTC, to the millisecond. Written once for the

@@ -262,6 +262,23 @@ fn bytes_that_are_no_text_refuse_their_line_only() {
     assert!(journal.len() < 8192, "{}", journal.len());
 }
 
+/// What cannot be used is refused anew by each run: its copy of the records tells it, while the
+/// journal has it once.
+#[test]
+fn a_refusal_that_is_recorded_already_is_told_by_the_next_run_too() {
+    let world = world(ExitConfig::http());
+    world.urls(["no-scheme.test/1", "http://o.test/ok/1"]);
+    for expected in [2, 1] {
+        let run = world
+            .run(&[&FAST[..], &["--results", "copy.jsonl"]].concat())
+            .expect(3);
+        let copy = std::fs::read_to_string(world.dir().join("copy.jsonl")).unwrap();
+        assert_eq!(copy.lines().count(), expected, "{copy}");
+        assert!(copy.contains("no-scheme.test/1"), "{copy}");
+        assert_eq!(run.records.len(), 2);
+    }
+}
+
 /// A list that is wrong throughout: each line has its record, the first hundred are told.
 #[test]
 fn a_wrong_list_does_not_bury_everything_else() {
