@@ -29,7 +29,7 @@ pub struct OriginRow {
     pub status_429: u64,
     /// How often it paused us.
     pub pauses: u64,
-    /// For how long in all, in seconds.
+    /// For how long in all at most, in seconds: a run may end before a pause does.
     pub paused_s: f64,
     /// Requests per second that its budget allows; `None`: any number.
     pub rate: Option<f64>,

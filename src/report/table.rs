@@ -138,7 +138,7 @@ impl Summary {
             line(
                 out,
                 format_args!(
-                    "{} held us back: {}, {} answered 429, paused {} × for {} in all",
+                    "{} held us back: {}, {} answered 429, paused {} × for up to {} in all",
                     clean(&origin.origin),
                     counted(origin.requests, "request", "requests"),
                     origin.status_429,

@@ -83,7 +83,7 @@ fn the_table_is_aligned_and_says_it_all() {
 
     failed and refused
       1 × status (origin), first in line 13: detail 13
-    o.test held us back: 15 requests, 1 answered 429, paused 1 × for 1m 30s in all
+    o.test held us back: 15 requests, 1 answered 429, paused 1 × for up to 1m 30s in all
 
     where jobs spent their time
       budget 41 %, exit slot 4 %, group 0 %, dial 2 %, handshake 0 %, tls 0 %, first byte 51 %, body 0 %, disk 1 %

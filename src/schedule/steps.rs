@@ -280,7 +280,7 @@ impl fmt::Display for Note {
                 let wait = wait.as_secs_f64();
                 match cause {
                     PauseCause::Asked => {
-                        write!(f, "origin {origin}: paused for {wait:.1} s, as it asks")
+                        write!(f, "origin {origin}: paused for {wait:.1} s, it asks for less")
                     }
                     PauseCause::AskedTooMuch => write!(
                         f,

@@ -20,7 +20,7 @@ const FAILURES: usize = 40;
 pub(super) fn origins(html: &mut Html, last: Option<&LastRun>, sites: Largest<Box<str>, Site>) {
     let asked = last.map_or(&[][..], |last| &last.origins);
     if !asked.is_empty() {
-        html.raw("<section><h2>Sites</h2><p class=small>Of the last run that ended, those asked most: the rate that each reached against its budget. A 429 is the site’s wish for less.</p><div class=box><table><thead><tr><th>site<th class=n>requests<th class=n>reached<th class=n>budget<th>used<th class=n>waited for it<th class=n>429<th class=n>pauses<th class=n>paused</tr></thead><tbody>");
+        html.raw("<section><h2>Sites</h2><p class=small>Of the last run that ended, those asked most: the rate that each reached against its budget. A 429 is the site’s wish for less.</p><div class=box><table><thead><tr><th>site<th class=n>requests<th class=n>reached<th class=n>budget<th>used<th class=n>waited for it<th class=n>429<th class=n>pauses<th class=n>paused up to</tr></thead><tbody>");
         asked
             .iter()
             .take(ORIGINS)

@@ -123,7 +123,7 @@ fn a_job_that_meets_five_pauses_is_over() {
         assert!(world.now >= Time::from_secs(8));
         let told = world.notes[0].to_string();
         assert!(told.contains("paused for 2."), "{told}");
-        assert!(told.ends_with("as it asks"), "{told}");
+        assert!(told.ends_with("it asks for less"), "{told}");
     }
 }
 
