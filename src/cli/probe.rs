@@ -14,9 +14,9 @@ use std::time::Duration;
 use anyhow::anyhow;
 
 use super::config::Config;
-use super::ends::{Code, Stopped, code_of, end_here};
+use super::ends::{Code, Stopped, code_of, end_here, ended_before};
 use super::{lists, logging, settings, stdout};
-use crate::engine::{self, Signals};
+use crate::engine::{self, Ended, Signals};
 use crate::fetch::Fetcher;
 use crate::input::ListSource;
 use crate::model::{Clock, Exit};
@@ -39,18 +39,20 @@ pub(super) fn probe(args: ProbeArgs, config: Config) -> Result<Code, Stopped> {
     let runtime = threads::event_loop().map_err(Stopped::local)?;
     let code = runtime.block_on(async {
         let mut signals = Signals::catch(end_here).map_err(Stopped::local)?;
-        let course = async {
-            let mut course = Course::prepare(args, config, clock).await?;
-            course.singles().await?;
-            course.joints().await?;
-            course.conclude()
+        let mut course = tokio::select! {
+            course = Course::prepare(args, config, clock) => course?,
+            ended = signals.next() => return Err(ended_before(&ended, "the first request")),
         };
-        tokio::select! {
-            code = course => code,
-            ended = signals.next() => Err(Stopped {
-                code: code_of(&ended),
-                error: anyhow!("stopped; what was measured to its end is in the file"),
-            }),
+        let ended = tokio::select! {
+            measured = course.measure() => {
+                measured?;
+                None
+            }
+            ended = signals.next() => Some(ended),
+        };
+        match ended {
+            Some(ended) => Err(course.stopped(&ended)),
+            None => course.conclude(),
         }
     });
     // A read of standard input that still blocks cannot be cancelled, only left behind.
@@ -114,6 +116,25 @@ impl Course {
             file,
             outcome,
         })
+    }
+
+    async fn measure(&mut self) -> Result<(), Stopped> {
+        self.singles().await?;
+        self.joints().await
+    }
+
+    /// A signal came in between.
+    fn stopped(&self, ended: &Ended) -> Stopped {
+        let error = match &self.outcome.file {
+            Some(file) if !self.outcome.is_empty() => {
+                anyhow!("stopped; what was measured to its end is in {file}")
+            }
+            _ => anyhow!("stopped; nothing was written"),
+        };
+        Stopped {
+            code: code_of(ended),
+            error,
+        }
     }
 
     /// One exit after the other; a tier and region is done when its exits are.

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use exitfetch::lab::{Account, Behaviour, ExitConfig, LabConfig};
+use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::shells::{send, until};
 use crate::world::{Run, World};
 
 /// What an exit takes for a request: long against the noise of a busy machine.
@@ -360,9 +362,25 @@ fn an_interrupted_probe_writes_nothing() {
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let run = world.wait(child).expect(130);
-    assert!(run.stderr.contains("stopped"), "{}", run.stderr);
+    let said = "stopped; nothing was written";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
     assert!(!world.dir().join(FILE).exists());
     world.exit_at_rest(0);
+}
+
+/// The second tier's exit keeps silent, so the first one's result is all there is.
+#[test]
+fn an_interrupted_probe_names_the_file_that_it_has_written() {
+    let silent = exit(0).behaving(Behaviour::Hang);
+    let world = world([exit(0).attributes("tier=a"), silent.attributes("tier=b")]);
+    let mut command = world.exitfetch(["probe", "--exits", "exits.txt", "--levels", "1,2"]);
+    command.args(own("http://o.test/bytes/10"));
+    let child = command.spawn().unwrap();
+    until("the file", || world.dir().join(FILE).exists());
+    send(&child, Signal::INT);
+    let run = world.wait(child).expect(130);
+    let said = format!("stopped; what was measured to its end is in {FILE}");
+    assert!(run.stderr.contains(&said), "{}", run.stderr);
 }
 
 #[test]

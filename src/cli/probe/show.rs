@@ -166,9 +166,14 @@ impl Outcome {
         self.bytes = spent.bytes;
         self.seconds = (seconds * 10.0).round() / 10.0;
         self.date = date;
-        if self.tiers.is_empty() && self.groups.is_empty() {
+        if self.is_empty() {
             self.file = None;
         }
+    }
+
+    /// Nothing was found.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tiers.is_empty() && self.groups.is_empty()
     }
 
     /// What was found for exits like this one.
@@ -192,14 +197,13 @@ impl Outcome {
             counted(self.requests, "request", "requests"),
             self.seconds
         );
-        let is_empty = self.tiers.is_empty() && self.groups.is_empty();
         // Writing to a string cannot fail.
         let _ = match &self.file {
             Some(file) => writeln!(
                 out,
                 "written to {file}; `exitfetch run` takes its caps from there"
             ),
-            None if is_empty => writeln!(out, "nothing was found, so nothing was written"),
+            None if self.is_empty() => writeln!(out, "nothing was found, so nothing was written"),
             None => writeln!(
                 out,
                 "the exit list is no file, so nothing was written: give the numbers to --per-exit or the settings file"
@@ -209,10 +213,9 @@ impl Outcome {
     }
 
     pub(super) fn code(&self) -> Code {
-        let is_empty = self.tiers.is_empty() && self.groups.is_empty();
         if self.failed.is_empty() {
             Code::Ok
-        } else if is_empty && self.failed.iter().all(|failed| failed.is_dead) {
+        } else if self.is_empty() && self.failed.iter().all(|failed| failed.is_dead) {
             Code::NoExit
         } else {
             Code::SomeFailed
