@@ -79,7 +79,7 @@ pub struct FailureRow {
     pub blame: Blame,
     /// How many entries ended so.
     pub count: u64,
-    /// The first few.
+    /// The first few of the list.
     pub examples: Vec<Example>,
 }
 

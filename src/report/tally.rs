@@ -16,7 +16,7 @@ use super::spent::Spent;
 use super::summary::{Example, FailureRow, Summary};
 use crate::model::{Attempt, Blame, ErrorKind, Exit, Origin, Outcome, Record, Time};
 
-/// Examples kept of each kind of failure.
+/// Examples kept of each kind of failure: those of the smallest lines.
 const EXAMPLES: usize = 3;
 /// Characters kept of a text in an example.
 const EXAMPLE_TEXT: usize = 200;
@@ -187,12 +187,16 @@ impl Tally {
                 examples: Vec::new(),
             });
         row.count += 1;
-        if row.examples.len() < EXAMPLES {
-            row.examples.push(Example {
+        let lines = row.examples.iter().map(|example| example.line);
+        let at = lines.filter(|line| *line <= record.line).count();
+        if at < EXAMPLES {
+            let example = Example {
                 line: record.line,
                 url: record.url.chars().take(EXAMPLE_TEXT).collect(),
                 detail: error.detail.chars().take(EXAMPLE_TEXT).collect(),
-            });
+            };
+            row.examples.insert(at, example);
+            row.examples.truncate(EXAMPLES);
         }
     }
 
