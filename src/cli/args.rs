@@ -173,7 +173,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TEMPLATE", help_heading = "Output")]
     pub name_template: Option<NameTemplate>,
     /// Archive whole exchanges in WARC files, warc/00001.warc and so on, instead of body files
-    #[arg(long, conflicts_with = "name_template", help_heading = "Output")]
+    #[arg(long, conflicts_with_all = ["name_template", "warc_gz"], help_heading = "Output")]
     pub warc: bool,
     /// The same, compressed: warc/00001.warc.gz
     #[arg(long, conflicts_with = "name_template", help_heading = "Output")]
@@ -238,7 +238,7 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The archive that was asked for; of both forms the smaller one.
+    /// The archive that was asked for.
     pub(super) fn archive(&self) -> Option<WarcForm> {
         match (self.warc, self.warc_gz) {
             (_, true) => Some(WarcForm::Gzip),

@@ -243,3 +243,16 @@ fn a_wrong_flag_is_answered_with_the_right_one() {
         assert!(ran.stderr.contains(right), "{wrong}: {}", ran.stderr);
     }
 }
+
+/// Two forms of one archive exclude each other on one level; a flag still wins over the file.
+#[test]
+fn an_archive_has_one_form() {
+    let world = world();
+    let ran = run(&world, &[], &["--warc", "--warc-gz"]).expect(2);
+    let told = "the argument '--warc' cannot be used with '--warc-gz'";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    world.write("exitfetch.toml", "[run]\nwarc = true\n");
+    let shown = run(&world, &[], &["--warc-gz", "--print-config"]).expect(0);
+    assert!(line(&shown.stdout, "warc_gz").starts_with("warc_gz = true"));
+    assert!(!line(&shown.stdout, "warc").starts_with("warc = true"));
+}
