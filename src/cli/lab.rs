@@ -1,6 +1,6 @@
 //! `exitfetch lab`: a loopback lab that runs until it is interrupted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -97,6 +97,17 @@ impl LabArgs {
     }
 }
 
+/// The command that uses the lists of `dir`, from where the lab was started.
+fn run_line(dir: &Path) -> String {
+    let dir = dir.strip_prefix(".").unwrap_or(dir);
+    let (exits, urls) = (dir.join("exits.txt"), dir.join("urls.txt"));
+    format!(
+        "exitfetch run --exits {} --urls {} --per-exit 3",
+        exits.display(),
+        urls.display()
+    )
+}
+
 pub(super) fn lab(args: LabArgs) -> Result<Code, Stopped> {
     // Every exit has a port, every request a socket at each end.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
@@ -112,15 +123,29 @@ async fn serve(args: LabArgs) -> Result<Code, Stopped> {
         "lab: {}; exits.txt, urls.txt and lab-ca.pem are in {}\n\
          what they count: http://{}/stats\n\
          origin without exit: http://{} and https://{}\n\
-         run: exitfetch run --exits exits.txt --urls urls.txt --per-exit 3\n\
+         run: {}\n\
          Ctrl-C ends it\n",
         counted(lab.exits().len(), "exit", "exits"),
         args.write.display(),
         lab.control(),
         lab.origin_http(),
         lab.origin_https(),
+        run_line(&args.write),
     );
     stdout::print(&text).map_err(Stopped::local)?;
     signals.next().await;
     Ok(Code::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_names_the_lists_as_they_are_from_here() {
+        let here = "exitfetch run --exits exits.txt --urls urls.txt --per-exit 3";
+        assert_eq!(run_line(Path::new(".")), here);
+        let there = "exitfetch run --exits /tmp/a/exits.txt --urls /tmp/a/urls.txt --per-exit 3";
+        assert_eq!(run_line(Path::new("/tmp/a")), there);
+    }
 }
