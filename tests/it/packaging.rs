@@ -114,6 +114,18 @@ fn the_manual_page_is_one_without_warnings() {
     }
 }
 
+/// groff knows no other characters than these without help.
+#[test]
+fn manual_pages_are_ascii() {
+    for of in [
+        "run", "probe", "report", "cat", "demo", "lab", "simulate", "urls",
+    ] {
+        let page = exitfetch(&["man", of]);
+        let odd = page.lines().find(|line| !line.is_ascii());
+        assert_eq!(odd, None, "{of}");
+    }
+}
+
 #[test]
 fn the_units_are_valid_and_run_what_they_say() {
     let dir = tempfile::tempdir().unwrap();

@@ -36,7 +36,7 @@ pub(in crate::cli) struct ProbeArgs {
     /// Requests at a time to try, from 1 upwards
     #[arg(
         long,
-        value_name = "N,N,…",
+        value_name = "N,N,...",
         default_value = "1,2,4,8,16",
         help_heading = "Exits"
     )]
