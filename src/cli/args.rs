@@ -85,13 +85,13 @@ pub struct RunArgs {
     pub dry_run: bool,
 
     /// Requests in flight through one exit; wins over its tier, never over its own cap=
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=65_535), help_heading = "Exits")]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::whole(1u32..=65_535), help_heading = "Exits")]
     pub per_exit: u32,
     /// Leave caps out that `exitfetch probe` wrote beside the exit list
     #[arg(long, help_heading = "Exits")]
     pub no_probe_file: bool,
     /// Requests in flight in all [default: what the limit of open files allows]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Exits")]
+    #[arg(long, value_name = "N", value_parser = values::whole(1u32..), help_heading = "Exits")]
     pub max_in_flight: Option<u32>,
     /// End the run when no exit was usable for this long
     #[arg(
@@ -112,10 +112,10 @@ pub struct RunArgs {
     )]
     pub rate: Rate,
     /// Requests a site may get at once after a rest
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Sites")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::whole(1u32..), help_heading = "Sites")]
     pub burst: u32,
     /// Requests in flight at one site [default: 4 seconds of --rate, at least 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Sites")]
+    #[arg(long, value_name = "N", value_parser = values::whole(1u32..), help_heading = "Sites")]
     pub per_origin: Option<u32>,
     /// Longest Retry-After to wait out; a longer one fails the job
     #[arg(
@@ -130,7 +130,7 @@ pub struct RunArgs {
     pub origin_patience: Span,
 
     /// Further tries of a job; up to 10 failures of exits are not counted
-    #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Requests")]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::whole(0u32..), help_heading = "Requests")]
     pub retries: u32,
     /// How exits and sites are spoken to
     #[command(flatten)]
@@ -140,6 +140,7 @@ pub struct RunArgs {
         long,
         value_name = "N",
         default_value_t = 10,
+        value_parser = values::whole(0u32..),
         help_heading = "Requests"
     )]
     pub max_redirects: u32,
@@ -227,7 +228,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DUR", help_heading = "Run")]
     pub max_time: Option<Span>,
     /// Seed of the random choices [default: a new one per run]
-    #[arg(long, value_name = "N", help_heading = "Run")]
+    #[arg(long, value_name = "N", value_parser = values::whole(0u64..), help_heading = "Run")]
     pub seed: Option<u64>,
     /// Settings file [default: ./exitfetch.toml, if there is one]
     #[arg(long, value_name = "FILE", help_heading = "Run")]

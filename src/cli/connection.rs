@@ -50,7 +50,7 @@ pub struct ConnectionArgs {
         short = 'H',
         long = "header",
         value_name = "NAME: VALUE",
-        value_parser = values::HeaderParser,
+        value_parser = values::Unshown(str::parse::<Header>),
         help_heading = "Requests"
     )]
     pub header: Vec<Header>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::values::Span;
+use super::values::{Span, Unshown, whole};
 use super::{Code, Stopped, stdout};
 use crate::engine::Signals;
 use crate::lab::{Account, Behaviour, ExitConfig, Lab, LabConfig};
@@ -30,13 +30,13 @@ What the exits counted is served as JSON at the address printed at the start (/s
 #[derive(Args, Debug)]
 pub(super) struct LabArgs {
     /// How many exits
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=20_000))]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = whole(1u16..=20_000))]
     exits: u16,
     /// Requests an exit serves at full speed; with more it slows down in proportion. 0: any
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole(0u32..))]
     capacity: u32,
     /// Requests all exits together serve at full speed, as one group [default: any]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0u32..))]
     account: Option<u32>,
     /// Time an exit adds to each request
     #[arg(long, value_name = "DUR")]
@@ -45,13 +45,13 @@ pub(super) struct LabArgs {
     #[arg(long, value_name = "SCHEME", default_value = "http", value_parser = scheme)]
     scheme: Scheme,
     /// Login that the exits want
-    #[arg(long, value_name = "USER:PASS", value_parser = login)]
+    #[arg(long, value_name = "USER:PASS", value_parser = Unshown(login))]
     login: Option<(String, String)>,
     /// How the last exits behave, one flag each; the words are below
     #[arg(long, value_name = "WORD")]
     behaviour: Vec<Behaviour>,
     /// First port: control address, origin http and https, then the exits [default: any free]
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = whole(0u16..=65_535))]
     port: Option<u16>,
     /// Write exits.txt, urls.txt and lab-ca.pem there
     #[arg(long, value_name = "DIR", default_value = ".")]

@@ -36,6 +36,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use config::{Config, File};
@@ -109,7 +110,7 @@ pub fn main() -> ExitCode {
     // One provider for all of TLS; a second call could only find it set.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let words: Vec<OsString> = std::env::args_os().collect();
-    let code = match execute(Cli::parse_from(&words).command, &words) {
+    let code = match execute(parsed(&words).command, &words) {
         Ok(code) => code.into(),
         Err(stopped) => {
             logging::say(&hints::describe(&stopped.error));
@@ -118,6 +119,33 @@ pub fn main() -> ExitCode {
     };
     logging::flush();
     code
+}
+
+/// What was typed; ends the program if that is help, or wrong.
+fn parsed(words: &[OsString]) -> Cli {
+    Cli::try_parse_from(words).unwrap_or_else(|error| match stray_word(&error, words) {
+        Some(at) => {
+            let told = format!(
+                "word {at} belongs to no flag (it is not shown, as it may be a secret): quote a value that holds blanks\n"
+            );
+            clap::Error::raw(error.kind(), told).exit()
+        }
+        None => error.exit(),
+    })
+}
+
+/// Where the word stands that clap does not know what to do with, if it is no flag. Such a
+/// word may be the rest of a header, or an exit with its login.
+fn stray_word(error: &clap::Error, words: &[OsString]) -> Option<usize> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let Some(ContextValue::String(stray)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    words
+        .iter()
+        .position(|word| word == stray.as_str() && !stray.starts_with('-'))
 }
 
 /// A command as it is meant.

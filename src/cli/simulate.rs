@@ -36,7 +36,7 @@ pub(super) struct SimulateArgs {
     #[arg(value_name = "SCENARIO.json")]
     scenario: PathBuf,
     /// Seed of all chance [default: the scenario's, else 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::whole(0u64..))]
     seed: Option<u64>,
     /// Print all figures, not only those that the scenario has expectations about
     #[arg(long)]

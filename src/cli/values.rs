@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::{Bound, RangeBounds};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -168,23 +169,44 @@ impl FromStr for MetricsAddress {
     }
 }
 
-/// Reads `-H`. A reader of its own, because clap's message for a wrong value shows the value.
+/// Reads a value that may be a secret: clap's own message for a wrong one would show it.
 #[derive(Clone)]
-pub(super) struct HeaderParser;
+pub(super) struct Unshown<T>(pub fn(&str) -> Result<T, String>);
 
-impl TypedValueParser for HeaderParser {
-    type Value = Header;
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Unshown<T> {
+    type Value = T;
 
     fn parse_ref(
         &self,
         _: &clap::Command,
-        _: Option<&clap::Arg>,
+        arg: Option<&clap::Arg>,
         value: &OsStr,
-    ) -> Result<Header, clap::Error> {
+    ) -> Result<T, clap::Error> {
+        let flag = arg.and_then(clap::Arg::get_long).unwrap_or_default();
         let text = value.to_str().ok_or_else(|| "it is not UTF-8".to_owned());
-        text.and_then(str::parse).map_err(|reason| {
-            clap::Error::raw(ErrorKind::ValueValidation, format!("--header: {reason}\n"))
+        text.and_then(self.0).map_err(|reason| {
+            clap::Error::raw(ErrorKind::ValueValidation, format!("--{flag}: {reason}\n"))
         })
+    }
+}
+
+/// Reads a whole number of this range.
+pub(super) fn whole<T: FromStr + PartialOrd + fmt::Display>(
+    range: impl RangeBounds<T> + Clone,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| match text.parse() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        _ => {
+            let from = match range.start_bound() {
+                Bound::Included(least) => format!(" from {least}"),
+                _ => String::new(),
+            };
+            let to = match range.end_bound() {
+                Bound::Included(most) => format!(" to {most}"),
+                _ => String::new(),
+            };
+            Err(format!("write a whole number{from}{to}"))
+        }
     }
 }
 
@@ -242,6 +264,19 @@ mod tests {
         assert_eq!(size("256MiB"), Ok(256 << 20));
         assert_eq!(size("0"), Ok(0));
         assert!(size("big").is_err());
+    }
+
+    #[test]
+    fn whole_numbers_are_told_with_their_range() {
+        assert_eq!(whole(1u32..)("3"), Ok(3));
+        let said = |text: &str| whole(1u16..=9)(text).unwrap_err();
+        for text in ["x", "", "0", "10", "-1", "1.5", "70000"] {
+            assert_eq!(said(text), "write a whole number from 1 to 9", "{text}");
+        }
+        assert_eq!(
+            whole(0u32..)("x").unwrap_err(),
+            "write a whole number from 0"
+        );
     }
 
     #[test]

@@ -168,7 +168,7 @@ fn mistakes_in_the_call_are_status_2_without_output_directory() {
         (&["--summary", "pie"], &["--summary"]),
         (&["--fresh", "--no-retry-failed"], &["--fresh"]),
         (&["-q", "-v"], &["--quiet", "--verbose"]),
-        (&["surplus"], &["surplus"]),
+        (&["surplus"], &["word 6 belongs to no flag"]),
         (&["--urls", ""], &["--urls is missing"]),
         (&["-A", "a\u{1}b"], &["user agent"]),
     ] {

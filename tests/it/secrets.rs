@@ -131,6 +131,29 @@ fn a_refused_login_is_told_without_the_login() {
     }
 }
 
+/// The rest of a header without quotes, an exit without its flag, half a login: told, not shown.
+#[test]
+fn a_word_that_may_be_a_secret_is_not_shown_where_it_is_wrong() {
+    let world = World::new(LabConfig::with([]));
+    let exit = format!("http://{USER}:{PASSWORD}@gate.test:1");
+    for (words, told) in [
+        (
+            &["lab", "--login", PASSWORD][..],
+            "--login: write USER:PASS",
+        ),
+        (
+            &["run", "-H", "Authorization:", PASSWORD],
+            "word 4 belongs to no flag",
+        ),
+        (&["probe", &exit], "word 2 belongs to no flag"),
+    ] {
+        let run = world.finish(world.exitfetch(words)).expect(2);
+        assert_no_secret(&world, &run);
+        assert!(run.stderr.contains(told), "{}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    }
+}
+
 /// Values of headers are secrets too, wherever they are given and however wrong they are.
 #[test]
 fn no_message_shows_the_value_of_a_header() {

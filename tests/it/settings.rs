@@ -244,6 +244,22 @@ fn a_wrong_flag_is_answered_with_the_right_one() {
     }
 }
 
+#[test]
+fn a_number_that_is_none_is_answered_with_what_it_must_be() {
+    let world = world();
+    for (flag, range) in [
+        ("--per-exit", "from 1 to 65535"),
+        ("--burst", "from 1"),
+        ("--retries", "from 0"),
+        ("--seed", "from 0"),
+    ] {
+        let ran = run(&world, &[], &[flag, "x"]).expect(2);
+        let first = ran.stderr.lines().next().unwrap();
+        let told = format!("write a whole number {range}");
+        assert!(first.ends_with(&told), "{flag}: {first}");
+    }
+}
+
 /// Two forms of one archive exclude each other on one level; a flag still wins over the file.
 #[test]
 fn an_archive_has_one_form() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::super::connection::ConnectionArgs;
-use super::super::values::{Levels, Rate};
+use super::super::values::{Levels, Rate, whole};
 use super::pick::Sample;
 use super::show::Form;
 
@@ -42,7 +42,7 @@ pub(in crate::cli) struct ProbeArgs {
     )]
     pub(super) levels: Levels,
     /// Exits to probe of each tier, region and group; the 25th percentile counts
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Exits")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1u32..), help_heading = "Exits")]
     pub(super) sample: u32,
     /// Probe every exit
     #[arg(long, conflicts_with = "sample", help_heading = "Exits")]
@@ -63,7 +63,7 @@ pub(in crate::cli) struct ProbeArgs {
     #[arg(long, help_heading = "Sites")]
     pub(super) own_target: bool,
     /// Most requests of the whole probe
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Sites")]
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = whole(1u32..), help_heading = "Sites")]
     pub(super) max_requests: u32,
 
     #[command(flatten)]
