@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::args::{LogFormat, RunArgs};
 use super::logging;
 use crate::model::{ErrorKind, Exit, counted};
-use crate::report::Summary;
+use crate::report::{FailureRow, Summary};
 use crate::schedule::health::Reason;
 use crate::store::StoreError;
 
@@ -97,7 +97,21 @@ fn of_end(summary: &Summary, lists: &Lists) -> Vec<String> {
     {
         hints.push(open_files());
     }
+    hints.extend(untrusted(summary));
     hints
+}
+
+/// A site whose certificate is of an authority that this machine does not know.
+fn untrusted(summary: &Summary) -> Option<String> {
+    let mut failures = summary.failures.iter();
+    let of_sites = |row: &&FailureRow| {
+        let mut examples = row.examples.iter();
+        row.kind == ErrorKind::Certificate
+            && examples.any(|example| example.detail.contains("UnknownIssuer"))
+    };
+    failures.find(of_sites).map(|_| {
+        "UnknownIssuer: no root that is trusted stands behind the certificate; if it is your own site's, name its root with --cacert".to_owned()
+    })
 }
 
 fn all_refused(summary: &Summary, list: &str) -> Option<String> {

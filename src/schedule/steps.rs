@@ -280,7 +280,10 @@ impl fmt::Display for Note {
                 let wait = wait.as_secs_f64();
                 match cause {
                     PauseCause::Asked => {
-                        write!(f, "origin {origin}: paused for {wait:.1} s, it asks for less")
+                        write!(
+                            f,
+                            "origin {origin}: paused for {wait:.1} s, it asks for less"
+                        )
                     }
                     PauseCause::AskedTooMuch => write!(
                         f,

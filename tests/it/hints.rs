@@ -91,6 +91,7 @@ fn mistakes_in_the_call_end_in_what_would_be_right() {
     world.write("none.txt", "");
     world.write("wide.txt", b"h\0t\0t\0p\0");
     world.write("file", "");
+    world.write("urls.csv", "link,id\nhttp://o.test/ok/1,a\n");
     for (args, status, message, hint) in [
         (
             &["--urls", ""][..],
@@ -115,6 +116,12 @@ fn mistakes_in_the_call_end_in_what_would_be_right() {
             2,
             "wide.txt is UTF-16",
             "save it as UTF-8",
+        ),
+        (
+            &["--urls", "urls.csv", "--dry-run"],
+            2,
+            "the CSV header in line 1 has no column named url",
+            "call the one with the URLs url",
         ),
         (
             &["--out", "file"],
@@ -147,4 +154,22 @@ fn mistakes_in_the_call_end_in_what_would_be_right() {
         "{}",
         limited.stderr
     );
+}
+
+#[test]
+fn a_certificate_of_an_unknown_authority_leads_to_cacert() {
+    let world = World::new(LabConfig::alike(2, &ExitConfig::http()));
+    world.urls(["https://untrusted.a.test/ok/1", "http://o.test/ok/1"]);
+    let args = [
+        "--rate",
+        "unlimited",
+        "--retries",
+        "1",
+        "--cacert",
+        "lab-ca.pem",
+    ];
+    let run = world.run(&args).expect(3);
+    let hints = hints(&run);
+    assert_eq!(hints.len(), 1, "{}", run.stderr);
+    assert!(hints[0].contains("--cacert"), "{}", run.stderr);
 }

@@ -40,7 +40,8 @@ impl Columns {
             .map(|(at, name)| column(name, at + 1))
             .collect::<Result<_, _>>()?;
         if !columns.contains(&Column::Url) {
-            return Err("has no column named url".into());
+            let hint = "hint: the first line names the columns; call the one with the URLs url";
+            return Err(format!("has no column named url\n{hint}").into());
         }
         for (at, column) in columns.iter().enumerate() {
             // Headers may repeat, as they may on the wire.
