@@ -191,10 +191,16 @@ impl Course {
             exits: found.iter().map(|(at, _)| self.name(*at)).collect(),
             levels: one.rows.clone(),
         };
-        self.say(&format!("  per_exit {carries}\n"))?;
-        if let Some((_, file)) = &mut self.file {
-            file.put_tier(entry.clone());
-        }
+        let kept = self
+            .file
+            .as_mut()
+            .map(|(_, file)| file.put_tier(entry.clone()));
+        self.say(&match kept {
+            Some(kept) if kept != carries => {
+                format!("  per_exit {kept} stays, of an earlier probe: this one met no knee\n")
+            }
+            _ => format!("  per_exit {carries}\n"),
+        })?;
         self.outcome.tiers.push(entry);
         self.save()
     }

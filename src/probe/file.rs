@@ -137,12 +137,22 @@ impl ProbeFile {
         Ok(file)
     }
 
-    /// Takes a new entry in, in the place of the old one.
-    pub fn put_tier(&mut self, entry: TierEntry) {
+    /// Takes a new entry in, in the place of the old one, and answers with what an exit carries
+    /// by the file. One without a knee says no more than "at least": a higher number stays.
+    pub fn put_tier(&mut self, entry: TierEntry) -> u32 {
         let key = |entry: &TierEntry| (entry.tier.clone(), entry.region.clone());
+        let old = self.tiers.iter().find(|old| key(old) == key(&entry));
+        if let Some(old) = old
+            && entry.knee.is_none()
+            && old.per_exit > entry.per_exit
+        {
+            return old.per_exit;
+        }
+        let carries = entry.per_exit;
         self.tiers.retain(|old| key(old) != key(&entry));
         self.tiers.push(entry);
         self.tiers.sort_by_key(key);
+        carries
     }
 
     /// See [`ProbeFile::put_tier`].
@@ -211,10 +221,24 @@ mod tests {
         file.put_tier(tier("a", Some("fr"), 3));
         file.write(&path).unwrap();
         let mut file = ProbeFile::read(&path).unwrap().unwrap();
-        file.put_tier(tier("a", Some("de"), 7));
+        assert_eq!(file.put_tier(tier("a", Some("de"), 7)), 7);
         let found: Vec<u32> = file.tiers.iter().map(|entry| entry.per_exit).collect();
         assert_eq!(found, [7, 3, 1]);
         assert!(std::fs::read_to_string(&path).unwrap().lines().count() > 20);
+    }
+
+    #[test]
+    fn a_higher_number_gives_way_to_a_knee_only() {
+        let mut file = ProbeFile::default();
+        file.put_tier(tier("a", None, 4));
+        assert_eq!(file.put_tier(tier("a", None, 2)), 4, "at least 2");
+        let knee = TierEntry {
+            knee: Some(3),
+            ..tier("a", None, 2)
+        };
+        assert_eq!(file.put_tier(knee), 2);
+        assert_eq!(file.put_tier(tier("a", None, 16)), 16);
+        assert_eq!(file.tiers.len(), 1);
     }
 
     #[test]
