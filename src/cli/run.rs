@@ -40,8 +40,9 @@ Exit status: 0 all ok, 1 local failure, 2 usage, 3 some failed or refused, 4 no 
 exit left, 5 --max-time reached, 130 or 143 interrupted, 141 reader of --results gone.
 The same command again resumes: what is ok is not fetched twice.
 
-Every flag can also be a key of [run] in the settings file (per_exit = 3) or a variable
-(EXITFETCH_PER_EXIT=3). A flag wins over the variable, the variable over the file.";
+Every flag but --print-config can also be a variable (EXITFETCH_PER_EXIT=3), and all but
+that and --config a key of [run] in the settings file (per_exit = 3). A flag wins over the
+variable, the variable over the file; headers are merged, for each name in the same order.";
 
 pub(super) fn run(meant: Meant) -> Result<Code, Stopped> {
     let Meant {
