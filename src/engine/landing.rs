@@ -165,16 +165,21 @@ impl Engine {
         self.settle(&record);
     }
 
-    /// Writes the record that ends a job, and one for each entry that waited for it.
-    pub(super) fn settle(&mut self, record: &Record) {
+    /// Writes the record that ends a job, and one for each entry that waited for it. Answers
+    /// whether the journal took it.
+    pub(super) fn settle(&mut self, record: &Record) -> bool {
         match self.store.journal.settle(record) {
             Ok(twins) => {
                 self.count(record);
                 for twin in &twins {
                     self.count(twin);
                 }
+                true
             }
-            Err(error) => self.disk_failed(error),
+            Err(error) => {
+                self.disk_failed(error);
+                false
+            }
         }
     }
 

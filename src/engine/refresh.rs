@@ -55,7 +55,7 @@ impl Engine {
     }
 
     /// If all that was replaced is recorded now, the directory says so.
-    pub(super) fn end_refresh(&mut self) {
+    pub(super) fn end_replacing(&mut self) {
         if self.storing.has_lost() {
             return;
         }
@@ -64,7 +64,7 @@ impl Engine {
             false => Rest::Some,
         };
         // What fails here fails again, and is told, when the journal is closed.
-        let _ = self.store.journal.end_refresh(rest);
+        let _ = self.store.journal.end_replacing(rest);
     }
 
     /// Records that what is stored still holds. If its file has gone meanwhile the job begins

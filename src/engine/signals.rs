@@ -9,7 +9,6 @@
 use std::io;
 use std::time::Duration;
 
-use rustix::process::Signal as System;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -36,7 +35,7 @@ enum Caught {
 }
 
 impl Signals {
-    /// Catches SIGINT and SIGTERM from now on. `last_resort` ends the program with what the
+    /// Catches SIGINT and SIGTERM from now on, and SIGXFSZ, of which nobody hears. `last_resort` ends the program with what the
     /// first of them asked for; it is called where signals do not, on another thread.
     ///
     /// # Errors
@@ -99,8 +98,9 @@ impl Source {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let source = {
             let _inside = runtime.enter();
-            // A file at its size limit is then a write that fails, as on a full disk, and no end.
-            drop(signal(SignalKind::from_raw(System::XFSZ.as_raw()))?);
+            // Uncaught it ends the program; caught, the write that met a file-size limit fails.
+            let limit = rustix::process::Signal::XFSZ;
+            drop(signal(SignalKind::from_raw(limit.as_raw()))?);
             Source {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,

@@ -54,7 +54,7 @@ pub(super) struct Storing {
     shares: bool,
     /// What another thread is storing.
     away: Option<JoinHandle<Load>>,
-    /// Such a thread died: what it stored is not known.
+    /// Files may have been made that have no record: such a thread died, or the journal failed.
     lost: bool,
 }
 
@@ -90,7 +90,7 @@ impl Storing {
         self.waiting.push_back((done, body));
     }
 
-    /// Files may have been made that nobody will record.
+    /// Files may have been made that nobody has recorded.
     pub(super) fn has_lost(&self) -> bool {
         self.lost
     }
@@ -239,7 +239,9 @@ impl Engine {
         stored.complete(&mut done.record);
         let (origin, waited) = &done.waited;
         self.tally.waited(origin, *waited);
-        self.settle(&done.record);
+        if !self.settle(&done.record) {
+            self.storing.lost = true;
+        }
     }
 
     /// Adds an exchange to the archive.
@@ -268,7 +270,9 @@ impl Engine {
 /// Gives a body its final name.
 fn place(done: &Done, body: Finished) -> Result<Stored, StoreError> {
     let bytes = body.bytes;
-    let file = done.record.file.as_deref().unwrap_or_default();
+    let Some(file) = done.record.file.as_deref() else {
+        unreachable!("a body that gets a file has its name since its job is done");
+    };
     let sha256 = body.commit(file)?;
     Ok(Stored {
         place: None,

@@ -34,14 +34,16 @@ impl Engine {
         self.finish_copy().await;
         let facts = self.facts();
         let over = self.scheduler.is_over();
-        self.end_refresh();
+        self.end_replacing();
         let stop = match self.store.close() {
             Ok(()) => self.stop.reason(),
-            Err(error) => Some(
-                self.stop
-                    .reason()
-                    .unwrap_or_else(|| Ended::Local(error.into())),
-            ),
+            Err(error) => match self.stop.reason() {
+                None => Some(Ended::Local(error.into())),
+                earlier => {
+                    tracing::error!("{error}");
+                    earlier
+                }
+            },
         };
         let ended = stop.unwrap_or(if over { Ended::NoExit } else { Ended::Complete });
         self.recording.end(ended.sentence());

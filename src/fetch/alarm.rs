@@ -119,9 +119,10 @@ impl Alarm {
         now
     }
 
-    /// So much of the attempt's time was not the peer's to use.
+    /// So much of the time was not the peer's to use.
     pub(super) fn excuse(&mut self, wait: Duration) {
         self.attempt.0 = self.attempt.0 + wait;
+        self.phase.0 = self.phase.0 + wait;
     }
 
     /// What is left of the running phase's limit.
@@ -227,9 +228,15 @@ mod tests {
     #[tokio::test]
     async fn a_wait_that_is_excused_is_taken_off_no_limit() {
         let short = Duration::from_millis(5);
-        let mut alarm = Alarm::new(clock(), Duration::ZERO);
-        assert_eq!(alarm.passed(), Some(Passed::Attempt(Duration::ZERO)));
-        alarm.excuse(Duration::from_secs(600));
+        let (zero, long) = (Duration::ZERO, Duration::from_secs(600));
+        let mut alarm = Alarm::new(clock(), zero);
+        assert_eq!(alarm.passed(), Some(Passed::Attempt(zero)));
+        alarm.excuse(long);
+        assert_eq!(alarm.passed(), None);
+        alarm.allow(zero);
+        assert_eq!(alarm.passed(), Some(Passed::Phase(zero)));
+        alarm.excuse(long);
+        assert_eq!(alarm.passed(), None);
         alarm.allow(short);
         let never = std::future::pending::<()>();
         assert_eq!(alarm.bound(never).await, Err(Passed::Phase(short)));

@@ -117,6 +117,7 @@ impl Store {
         let mut backup = None;
         if options.fresh {
             (file, backup) = lock::set_aside(file, &dir.join("results.jsonl"))?;
+            journal::clear_doubt(dir);
         }
         let warc = match options.warc {
             None => None,

@@ -88,12 +88,16 @@ async fn fresh_fetches_everything_again_and_keeps_the_old_journal() {
         store.journal.decide(&test_job("a")),
         Ok(Decision::Done(_))
     ));
+    store.journal.begin_refresh().unwrap();
     store.close().unwrap();
+    let mark = dir.path().join(".refresh");
+    assert!(mark.exists(), "as a killed refresh leaves it");
     let fresh = OpenOptions {
         fresh: true,
         ..options()
     };
     let mut store = Store::open(dir.path(), fresh).unwrap();
+    assert!(!mark.exists(), "no record is left to doubt");
     assert_eq!(store.backup, Some(dir.path().join("results.1.jsonl")));
     assert_eq!(
         store.journal.decide(&test_job("a")).unwrap(),

@@ -17,8 +17,8 @@ use crate::threads;
 pub(super) struct Writers(OnceLock<Option<Runtime>>);
 
 impl Writers {
-    /// Does `work` on one of them, after what was given before. It is done even if nobody waits
-    /// for the answer.
+    /// Does `work` on one of them, begun after what was given before; without them, on one of the
+    /// runtime's. It is done even if nobody waits for the answer.
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -46,31 +46,60 @@ impl Drop for Writers {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, mpsc};
+
     use super::*;
 
     #[tokio::test]
-    async fn work_that_panics_takes_no_thread_with_it() {
+    async fn no_more_is_done_at_a_time_than_there_are_cores_whatever_panics() {
         let writers = Writers::default();
         let cores = std::thread::available_parallelism().unwrap().get();
-        let panics = (0..2 * cores).map(|_| writers.run(|| panic!("on purpose")));
-        let panics: Vec<JoinHandle<()>> = panics.collect();
-        assert_eq!(writers.run(|| 1).await.unwrap(), 1);
-        for panicked in panics {
-            assert!(panicked.await.is_err());
+        let running = Arc::new(AtomicUsize::new(0));
+        let all = (0..8 * cores).map(|n| {
+            let running = Arc::clone(&running);
+            writers.run(move || {
+                let at_a_time = running.fetch_add(1, Ordering::SeqCst) + 1;
+                (0..1000).for_each(|_| std::thread::yield_now());
+                running.fetch_sub(1, Ordering::SeqCst);
+                assert!(n % 2 == 0, "on purpose");
+                at_a_time
+            })
+        });
+        let all: Vec<JoinHandle<usize>> = all.collect();
+        for (n, done) in all.into_iter().enumerate() {
+            match done.await {
+                Ok(at_a_time) => assert!(at_a_time <= cores, "{at_a_time}"),
+                Err(_) => assert!(n % 2 == 1),
+            }
         }
     }
 
-    #[tokio::test]
-    async fn all_that_was_given_is_done_though_nobody_waits() {
-        let writers = Writers::default();
-        let (sender, receiver) = std::sync::mpsc::channel();
+    #[test]
+    fn all_that_was_given_is_done_in_its_order_though_nobody_waits() {
+        let one = threads::blocking(1, "test").unwrap();
+        let writers = Writers(OnceLock::from(Some(one)));
+        let (sender, receiver) = mpsc::channel();
         for n in 0..100 {
             let sender = sender.clone();
             drop(writers.run(move || sender.send(n)));
         }
         drop(sender);
-        let mut done: Vec<i32> = receiver.iter().collect();
-        done.sort_unstable();
-        assert_eq!(done, Vec::from_iter(0..100));
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), Vec::from_iter(0..100));
+    }
+
+    /// As the last clone of `Bodies` does, when a body is given up while it is written.
+    #[tokio::test]
+    async fn they_may_go_on_a_thread_of_their_own() {
+        let writers = Arc::new(Writers::default());
+        let (sender, receiver) = mpsc::channel::<()>();
+        let own = Arc::clone(&writers);
+        let done = writers.run(move || {
+            let _ = receiver.recv();
+            drop(own);
+        });
+        drop(writers);
+        drop(sender);
+        assert!(done.await.is_ok());
     }
 }

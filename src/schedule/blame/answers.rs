@@ -43,6 +43,7 @@ fn second_opinion(status: u16, accept: &Codes, seen: &Seen) -> Judgement {
     match status {
         502..=504 if !accept.contains(status) => UNCLEAR,
         _ if alone => origins_answer(status, accept, seen),
+        500..=599 if !accept.contains(status) => UNCLEAR,
         // Not counted: with `--retries 0` the answer still has to be checked.
         _ => Judgement {
             retry: Retry::Free,

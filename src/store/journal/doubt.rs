@@ -4,7 +4,7 @@
 //! makes the file and then records it. Killed in between, it leaves a whole file that its last
 //! record does not describe; of the same size it would pass for the old one. So such a run marks
 //! the directory. A mark that is left behind makes files written since then count as stored only
-//! if their digest is the recorded one, until such a run has come to its end. Without a mark
+//! if their digest is the recorded one, until a refresh has come to its end. Without a mark
 //! nothing is read: a size will do.
 
 use std::fs::{File, Metadata};
@@ -29,6 +29,12 @@ pub enum Rest {
     Some,
 }
 
+/// Nothing is left that the mark of `dir` could be about.
+pub(in crate::store) fn clear(dir: &Path) {
+    // Should this fail, files are looked at more closely than need be.
+    let _ = std::fs::remove_file(dir.join(MARK));
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Doubt {
@@ -37,6 +43,8 @@ pub(super) struct Doubt {
     since: Option<SystemTime>,
     /// This run replaces.
     replacing: bool,
+    /// And asks again for all that is stored.
+    refreshing: bool,
 }
 
 impl Doubt {
@@ -47,6 +55,7 @@ impl Doubt {
             since: mark.metadata().and_then(|meta| meta.modified()).ok(),
             mark,
             replacing: false,
+            refreshing: false,
         }
     }
 
@@ -59,10 +68,17 @@ impl Doubt {
         Ok(())
     }
 
+    /// The same of all that is stored.
+    pub(super) fn begin_refresh(&mut self) -> io::Result<()> {
+        self.refreshing = true;
+        self.begin()
+    }
+
     /// The run ends in order, all that it replaced is recorded. With nothing left of its list
-    /// an older doubt is settled as well.
+    /// a refresh settles an older doubt as well.
     pub(super) fn end(&self, rest: Rest) {
-        if self.replacing && (rest == Rest::Nothing || self.since.is_none()) {
+        let settled = self.since.is_none() || (self.refreshing && rest == Rest::Nothing);
+        if self.replacing && settled {
             // Should this fail, files are looked at more closely than need be.
             let _ = std::fs::remove_file(&self.mark);
         }
@@ -126,13 +142,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let marked = || dir.path().join(MARK).exists();
         let mut first = Doubt::of(dir.path());
-        first.begin().unwrap();
+        first.begin_refresh().unwrap();
         assert!(marked());
         first.end(Rest::Some);
         assert!(!marked());
         Doubt::of(dir.path()).begin().unwrap();
         let mut next = Doubt::of(dir.path());
         next.begin().unwrap();
+        next.end(Rest::Nothing);
+        assert!(marked(), "it may be of another list");
+        next.begin_refresh().unwrap();
         next.end(Rest::Some);
         assert!(marked());
         Doubt::of(dir.path()).end(Rest::Nothing);

@@ -27,6 +27,7 @@ use super::{StoreError, lock, warc};
 use crate::model::{Outcome, Record};
 use doubt::Doubt;
 pub use doubt::Rest;
+pub(super) use doubt::clear as clear_doubt;
 use index::{Entry, Index};
 
 pub use load::Loaded;
@@ -127,20 +128,26 @@ impl Journal {
         .map_err(StoreError::io("keep", &self.path))
     }
 
-    /// From here on files of ok records may be replaced (`--refresh`).
+    /// From here on all that is stored may be replaced (`--refresh`).
     ///
     /// # Errors
     /// The directory cannot be written.
     pub fn begin_refresh(&mut self) -> Result<(), StoreError> {
+        let begun = self.doubt.begin_refresh();
+        begun.map_err(StoreError::io("write", &self.dir))
+    }
+
+    /// From here on some of it may be.
+    fn begin_replacing(&mut self) -> Result<(), StoreError> {
         let begun = self.doubt.begin();
         begun.map_err(StoreError::io("write", &self.dir))
     }
 
-    /// A refresh ends in order; `rest` is what its list still holds.
+    /// The run ends in order; `rest` is what its list still holds.
     ///
     /// # Errors
     /// As [`Journal::flush`].
-    pub fn end_refresh(&mut self, rest: Rest) -> Result<(), StoreError> {
+    pub fn end_replacing(&mut self, rest: Rest) -> Result<(), StoreError> {
         self.flush()?;
         self.doubt.end(rest);
         Ok(())

@@ -136,9 +136,10 @@ impl Journal {
         };
         let stored = self.is_stored(&past.record);
         let at = Some(past.at);
-        if past.record.outcome == Outcome::Ok && !stored && !settled {
-            // It is fetched again: until that is recorded, a file of it may be another one's.
-            self.begin_refresh()?;
+        let has_file = past.record.outcome == Outcome::Ok && past.record.offset.is_none();
+        if has_file && !stored && !settled {
+            // It is fetched again: until that is recorded, the file may be of another answer.
+            self.begin_replacing()?;
         }
         Ok(match past.record.outcome {
             // What an earlier run could not fetch may be written differently now.

@@ -98,7 +98,7 @@ fn a_body_fetched_again_but_not_recorded_does_not_pass_for_the_recorded_one() {
     };
     let (mut journal, _) = again("abc", &stored);
     journal.settle(&stored).unwrap();
-    journal.end_refresh(Rest::Nothing).unwrap();
+    journal.end_replacing(Rest::Nothing).unwrap();
     drop(journal);
     std::fs::write(dir.path().join("bodies/a"), "a").unwrap();
     // Killed once the file is there.
@@ -116,7 +116,7 @@ fn a_body_fetched_again_but_not_recorded_does_not_pass_for_the_recorded_one() {
         ..stored
     };
     journal.settle(&recorded).unwrap();
-    journal.end_refresh(Rest::Nothing).unwrap();
+    journal.end_replacing(Rest::Nothing).unwrap();
     drop(journal);
     let (_journal, decision) = again("new", &recorded);
     assert!(matches!(decision, Decision::Done(_)));
