@@ -7,7 +7,7 @@
 use std::fmt::Display;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -79,6 +79,26 @@ pub(crate) fn blocking(threads: usize, name: &str) -> io::Result<Runtime> {
         runtime.spawn_blocking(|| {});
         Ok(runtime)
     })
+}
+
+/// Threads that are started when they are first wanted, and may be refused.
+#[derive(Debug, Default)]
+pub(crate) struct OnDemand(OnceLock<Option<Runtime>>);
+
+impl OnDemand {
+    /// The threads, which `start` has started.
+    pub(crate) fn get(&self, start: impl FnOnce() -> Option<Runtime>) -> Option<&Runtime> {
+        self.0.get_or_init(start).as_ref()
+    }
+}
+
+impl Drop for OnDemand {
+    fn drop(&mut self) {
+        // Waiting for them is not allowed where tasks run.
+        if let Some(threads) = self.0.take().flatten() {
+            threads.shutdown_background();
+        }
+    }
 }
 
 /// What `build` makes; its panic is an error.

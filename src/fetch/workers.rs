@@ -4,17 +4,15 @@
 //! many sites makes one for nearly every request. The sockets stay with the engine's runtime:
 //! only the arithmetic moves. Started with the first handshake; a machine of one core has none.
 
-use std::sync::OnceLock;
-
 use tokio::runtime::Runtime;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::alarm::{Alarm, Passed};
-use crate::threads;
+use crate::threads::{self, OnDemand};
 
 /// The threads, if there are any.
 #[derive(Default)]
-pub(super) struct Workers(OnceLock<Option<Runtime>>);
+pub(super) struct Workers(OnDemand);
 
 impl Workers {
     /// Runs `work` on one of them, or here, until a limit of `alarm` passes. `None` if it
@@ -25,7 +23,7 @@ impl Workers {
         alarm: &mut Alarm,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<Option<T>, Passed> {
-        let Some(threads) = self.0.get_or_init(start) else {
+        let Some(threads) = self.0.get(start) else {
             return alarm.bound(work).await.map(Some);
         };
         let mut running = AbortOnDropHandle::new(threads.spawn(work));
@@ -46,15 +44,6 @@ fn start() -> Option<Runtime> {
     }
     // Without them the engine's thread does it.
     threads::pool(cores - 1, "handshakes").ok()
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        // Waiting for its threads is not allowed where tasks run.
-        if let Some(threads) = self.0.take().flatten() {
-            threads.shutdown_background();
-        }
-    }
 }
 
 #[cfg(test)]

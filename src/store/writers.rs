@@ -5,16 +5,14 @@
 //! and a core was idle a fifth of the time (20 bodies of 64 MiB on two cores). Started with the
 //! first long body.
 
-use std::sync::OnceLock;
-
 use tokio::runtime::Runtime;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::threads;
+use crate::threads::{self, OnDemand};
 
 /// The threads, if the system has any for us.
 #[derive(Debug, Default)]
-pub(super) struct Writers(OnceLock<Option<Runtime>>);
+pub(super) struct Writers(OnDemand);
 
 impl Writers {
     /// Does `work` on one of them, begun after what was given before; without them, on one of the
@@ -23,7 +21,7 @@ impl Writers {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        match self.0.get_or_init(start) {
+        match self.0.get(start) {
             Some(threads) => threads.spawn_blocking(work),
             None => spawn_blocking(work),
         }
@@ -33,15 +31,6 @@ impl Writers {
 fn start() -> Option<Runtime> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     threads::blocking(cores, "bodies").ok()
-}
-
-impl Drop for Writers {
-    fn drop(&mut self) {
-        // Waiting for its threads is not allowed where tasks run.
-        if let Some(threads) = self.0.take().flatten() {
-            threads.shutdown_background();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -77,8 +66,8 @@ mod tests {
 
     #[test]
     fn all_that_was_given_is_done_in_its_order_though_nobody_waits() {
-        let one = threads::blocking(1, "test").unwrap();
-        let writers = Writers(OnceLock::from(Some(one)));
+        let writers = Writers::default();
+        writers.0.get(|| threads::blocking(1, "test").ok());
         let (sender, receiver) = mpsc::channel();
         for n in 0..100 {
             let sender = sender.clone();
