@@ -23,6 +23,9 @@ const KEPT: f64 = 0.8;
 /// A phase with this share of the time in flight is what fills the exits.
 const FILLS: f64 = 0.6;
 
+/// Exits that were busy for less of the run, while jobs waited for them, must have rested.
+const RESTED: f64 = 0.5;
+
 /// What the run was limited by.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
@@ -38,6 +41,8 @@ pub(super) struct Limits {
     disk_busy: f64,
     /// Share of all slots' time that was used; `None`: not known.
     exits_busy: Option<f64>,
+    /// Some attempts were no answer that is kept: exits may have rested after them.
+    some_failed: bool,
     /// The site that most of the waiting for budgets was for.
     site: Option<OriginRow>,
 }
@@ -47,6 +52,7 @@ impl Limits {
         let used = || parts.exits.iter().filter(|exit| exit.row.attempts > 0);
         let attempts: u64 = used().map(|exit| exit.row.attempts).sum();
         let faults: u64 = used().map(|exit| exit.row.faults).sum();
+        let ok: u64 = used().map(|exit| exit.row.ok).sum();
         let full = |name: &str| {
             parts
                 .groups
@@ -57,6 +63,7 @@ impl Limits {
         let slots = parts.end.slots as f64 * wall;
         Limits {
             exits_fail: 2 * faults > attempts,
+            some_failed: ok < attempts,
             groups_full: used().all(|exit| exit.row.group.as_deref().is_some_and(full)),
             exits_free: used().all(|exit| exit.row.peak < exit.row.cap),
             slowed: slowed(parts.origins),
@@ -198,6 +205,16 @@ impl Said<'_> {
                  help, for more open files; more exits would not"
             );
         }
+        if let Some(busy) = self.limits.exits_busy
+            && busy < RESTED
+            && self.limits.some_failed
+        {
+            return format!(
+                "exit slots {held}, yet exits were busy only {}: they rested after failures, their own \
+                 or those of sites; leave out what fails, more exits would help little",
+                percent(busy)
+            );
+        }
         let busy = self.limits.exits_busy.map_or(String::new(), |busy| {
             format!("; exits were busy {}{}", percent(busy), self.filled_by())
         });
@@ -310,6 +327,16 @@ mod tests {
             ..none.clone()
         };
         assert!(advice(&spent, bounded).contains("--max-in-flight"));
+        let rested = Limits {
+            exits_busy: Some(0.14),
+            some_failed: true,
+            ..none.clone()
+        };
+        assert_eq!(
+            advice(&spent, rested),
+            "exit slots held 90 % of the time, yet exits were busy only 14 %: they rested after failures, \
+             their own or those of sites; leave out what fails, more exits would help little"
+        );
         let dead = Limits {
             exits_fail: true,
             ..none.clone()
