@@ -11,7 +11,9 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tokio::runtime::{self, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// A thread of tokio's pool that has nothing to do for 10 s ends; half of that.
 const KEPT_AWAKE: Duration = Duration::from_secs(5);
@@ -99,6 +101,24 @@ impl Drop for OnDemand {
             threads.shutdown_background();
         }
     }
+}
+
+/// A write that meets a file-size limit (`ulimit -f`) fails from now on, like one that meets a
+/// full disk. Until then SIGXFSZ ends the program without a word.
+///
+/// # Errors
+/// The system has no descriptor for it.
+pub(crate) fn outlive_file_size_limits() -> io::Result<()> {
+    // Caught is enough; the handler stays when the loop that asked for it goes.
+    let caught = built(|| {
+        let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
+        {
+            let _inside = runtime.enter();
+            drop(signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?);
+        }
+        Ok(runtime)
+    });
+    caught.map(drop)
 }
 
 /// What `build` makes; its panic is an error.

@@ -43,6 +43,8 @@ use config::{Config, File};
 use ends::{Code, Stopped};
 use layers::Resolved;
 
+use crate::threads;
+
 /// Shown under `--help`.
 const EXAMPLES: &str = "\
 Start here:
@@ -109,6 +111,8 @@ enum Command {
 pub fn main() -> ExitCode {
     // One provider for all of TLS; a second call could only find it set.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    // Where that is refused, only such a limit is met differently.
+    let _ = threads::outlive_file_size_limits();
     let words: Vec<OsString> = std::env::args_os().collect();
     let code = match execute(parsed(&words).command, &words) {
         Ok(code) => code.into(),
@@ -124,28 +128,38 @@ pub fn main() -> ExitCode {
 /// What was typed; ends the program if that is help, or wrong.
 fn parsed(words: &[OsString]) -> Cli {
     Cli::try_parse_from(words).unwrap_or_else(|error| match stray_word(&error, words) {
-        Some(at) => {
-            let told = format!(
-                "word {at} belongs to no flag (it is not shown, as it may be a secret): quote a value that holds blanks\n"
-            );
+        Some((at, wrong)) => {
+            let told = format!("word {at} {wrong} (it is not shown, as it may be a secret)\n");
             clap::Error::raw(error.kind(), told).exit()
         }
         None => error.exit(),
     })
 }
 
-/// Where the word stands that clap does not know what to do with, if it is no flag. Such a
-/// word may be the rest of a header, or an exit with its login.
-fn stray_word(error: &clap::Error, words: &[OsString]) -> Option<usize> {
-    if error.kind() != ErrorKind::UnknownArgument {
-        return None;
-    }
-    let Some(ContextValue::String(stray)) = error.get(ContextKind::InvalidArg) else {
+/// Where the word stands that clap does not know what to do with, if it is no flag, and what to
+/// do. Such a word may be the rest of a header, or an exit with its login.
+fn stray_word(error: &clap::Error, words: &[OsString]) -> Option<(usize, &'static str)> {
+    let (kind, wrong) = match error.kind() {
+        ErrorKind::UnknownArgument => (
+            ContextKind::InvalidArg,
+            "belongs to no flag: quote a value that holds blanks",
+        ),
+        ErrorKind::InvalidSubcommand => (
+            ContextKind::InvalidSubcommand,
+            "is no command: exitfetch --help lists them",
+        ),
+        _ => return None,
+    };
+    let Some(ContextValue::String(stray)) = error.get(kind) else {
         return None;
     };
-    words
-        .iter()
-        .position(|word| word == stray.as_str() && !stray.starts_with('-'))
+    // A command's name that was misspelt is shown, with those that are like it.
+    let may_be_secret = match kind {
+        ContextKind::InvalidSubcommand => stray.contains([':', '@']),
+        _ => !stray.starts_with('-'),
+    };
+    let at = words.iter().position(|word| word == stray.as_str());
+    at.filter(|_| may_be_secret).map(|at| (at, wrong))
 }
 
 /// A command as it is meant.

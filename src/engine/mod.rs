@@ -358,6 +358,7 @@ impl Engine {
     }
 
     fn flush(&mut self) {
+        let since = self.clock.now();
         let flushed = self.store.journal.flush();
         // A segment ends when all of it is recorded.
         let rolled = flushed.and_then(|()| match &mut self.store.warc {
@@ -374,6 +375,7 @@ impl Engine {
                 self.stop.ask_once(error.into(), self.clock.now());
             }
         }
+        self.ground.fetcher.stood_still(self.clock.now() - since);
     }
 
     fn is_over(&self) -> bool {

@@ -35,7 +35,7 @@ enum Caught {
 }
 
 impl Signals {
-    /// Catches SIGINT and SIGTERM from now on, and SIGXFSZ, of which nobody hears. `last_resort` ends the program with what the
+    /// Catches SIGINT and SIGTERM from now on. `last_resort` ends the program with what the
     /// first of them asked for; it is called where signals do not, on another thread.
     ///
     /// # Errors
@@ -98,9 +98,6 @@ impl Source {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let source = {
             let _inside = runtime.enter();
-            // Uncaught it ends the program; caught, the write that met a file-size limit fails.
-            let limit = rustix::process::Signal::XFSZ;
-            drop(signal(SignalKind::from_raw(limit.as_raw()))?);
             Source {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,

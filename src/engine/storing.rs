@@ -229,7 +229,9 @@ impl Engine {
             placed.clear();
             self.disk_failed(error);
         }
-        self.recording.committed(self.clock.now() - since);
+        let took = self.clock.now() - since;
+        self.recording.committed(took);
+        self.ground.fetcher.stood_still(took);
         for (done, stored) in placed.drain(..) {
             self.record(done, stored);
         }

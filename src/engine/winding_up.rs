@@ -39,9 +39,11 @@ impl Engine {
             Ok(()) => self.stop.reason(),
             Err(error) => match self.stop.reason() {
                 None => Some(Ended::Local(error.into())),
-                earlier => {
+                // The disk's first word is said at the end.
+                Some(Ended::Local(first)) => Some(Ended::Local(first)),
+                Some(earlier) => {
                     tracing::error!("{error}");
-                    earlier
+                    Some(earlier)
                 }
             },
         };

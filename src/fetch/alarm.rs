@@ -4,12 +4,17 @@
 //! has. The clock decides whether one has passed; the timer only wakes us. So a peer that
 //! keeps the task busy (which makes tokio's own timers yield unread) beats neither.
 //!
+//! Time in which nobody could use what had come is taken off no limit: an attempt's own waits for
+//! the disk, and the file calls of the thread that all attempts run on ([`Standstill`]).
+//!
 //! One timer serves all phases and, kept with the connection, all attempts over it. It is
 //! re-armed only when it would ring too late or has rung: a body of a thousand chunks moves the
 //! stall limit a thousand times, a thousand attempts all limits, and the timer hardly ever.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -52,11 +57,30 @@ impl Passed {
     }
 }
 
+/// How long in all the thread that attempts run on was held up by something else. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standstill(Arc<AtomicU64>);
+
+impl Standstill {
+    /// It was for so long.
+    pub(super) fn add(&self, span: Duration) {
+        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        self.0.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    fn total(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
 /// The running limits of one attempt.
 pub(super) struct Alarm {
     clock: Clock,
     attempt: (Time, Duration),
     phase: (Time, Duration),
+    standstill: Standstill,
+    /// What it was when the attempt, and when the phase, began.
+    stood: (Duration, Duration),
     /// `None` until something has to be waited for, unless an earlier attempt has left one.
     timer: Option<Timer>,
     patience: Patience,
@@ -77,6 +101,8 @@ impl Alarm {
             clock,
             attempt: (end, total),
             phase: (Time::NEVER, Duration::MAX),
+            standstill: Standstill::default(),
+            stood: (Duration::ZERO, Duration::ZERO),
             timer: None,
             patience: Patience::default(),
         }
@@ -85,6 +111,16 @@ impl Alarm {
     /// The same with the timer that an earlier attempt has left.
     pub(super) fn on(self, timer: Option<Timer>) -> Alarm {
         Alarm { timer, ..self }
+    }
+
+    /// The same on a thread that `standstill` tells of.
+    pub(super) fn beside(self, standstill: &Standstill) -> Alarm {
+        let stood = standstill.total();
+        Alarm {
+            standstill: standstill.clone(),
+            stood: (stood, stood),
+            ..self
+        }
     }
 
     /// The attempt is over; its timer can serve another one.
@@ -116,7 +152,17 @@ impl Alarm {
     pub(super) fn allow(&mut self, limit: Duration) -> Time {
         let now = self.now();
         self.phase = (now + limit, limit);
+        self.stood.1 = self.standstill.total();
         now
+    }
+
+    /// When the attempt, and when the phase, has had its time.
+    fn ends(&self) -> (Time, Time) {
+        let stood = self.standstill.total();
+        (
+            self.attempt.0 + stood.saturating_sub(self.stood.0),
+            self.phase.0 + stood.saturating_sub(self.stood.1),
+        )
     }
 
     /// So much of the time was not the peer's to use.
@@ -140,9 +186,10 @@ impl Alarm {
         if self.patience.is_lost() {
             return Some(Passed::Patience);
         }
-        if now >= self.attempt.0 {
+        let (attempt, phase) = self.ends();
+        if now >= attempt {
             Some(Passed::Attempt(self.attempt.1))
-        } else if now >= self.phase.0 {
+        } else if now >= phase {
             Some(Passed::Phase(self.phase.1))
         } else {
             None
@@ -158,7 +205,8 @@ impl Alarm {
             if let Some(passed) = self.passed() {
                 return Poll::Ready(passed);
             }
-            let due = self.attempt.0.min(self.phase.0);
+            let (attempt, phase) = self.ends();
+            let due = attempt.min(phase);
             let at = || Instant::from_std(self.clock.instant(due));
             let Timer { sleep, set_for } = self.timer.get_or_insert_with(|| Timer {
                 sleep: Box::pin(sleep_until(at())),
@@ -240,6 +288,21 @@ mod tests {
         alarm.allow(short);
         let never = std::future::pending::<()>();
         assert_eq!(alarm.bound(never).await, Err(Passed::Phase(short)));
+    }
+
+    #[tokio::test]
+    async fn while_the_thread_is_held_up_no_limit_runs_that_had_begun() {
+        let (zero, long) = (Duration::ZERO, Duration::from_secs(600));
+        let standstill = Standstill::default();
+        standstill.add(long);
+        let mut alarm = Alarm::new(clock(), zero).beside(&standstill);
+        assert_eq!(alarm.passed(), Some(Passed::Attempt(zero)));
+        standstill.add(long);
+        assert_eq!(alarm.passed(), None);
+        alarm.allow(zero);
+        assert_eq!(alarm.passed(), Some(Passed::Phase(zero)));
+        standstill.add(long);
+        assert_eq!(alarm.passed(), None);
     }
 
     #[tokio::test]

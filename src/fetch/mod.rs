@@ -51,7 +51,7 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::model::{Attempt, Clock, Exit, PhaseCounts, Time};
 
-use alarm::Alarm;
+use alarm::{Alarm, Standstill};
 use dial::{Address, Addresses};
 use exchange::Terms;
 use gauges::{Gauges, Mark};
@@ -138,6 +138,7 @@ struct Inner {
     vias: Box<[Via]>,
     clock: Clock,
     gauges: Arc<Gauges>,
+    standstill: Standstill,
 }
 
 /// What is kept for one exit.
@@ -181,6 +182,7 @@ impl Fetcher {
             vias,
             clock,
             gauges: Arc::default(),
+            standstill: Standstill::default(),
         })))
     }
 
@@ -192,6 +194,11 @@ impl Fetcher {
     /// Body bytes received so far, as on the wire, unfinished bodies included.
     pub fn received(&self) -> u64 {
         self.0.gauges.received()
+    }
+
+    /// The thread that attempts run on was held up for so long: no limit runs meanwhile.
+    pub fn stood_still(&self, span: Duration) {
+        self.0.standstill.add(span);
     }
 
     /// One attempt through the exit with index `exit`, up to the head of the answer.
@@ -238,6 +245,7 @@ impl Fetcher {
             }),
             alarm: Alarm::new(inner.clock, inner.limits.total)
                 .on(timer)
+                .beside(&inner.standstill)
                 .with(patience),
             mark: Mark::new(&inner.gauges),
             conn,

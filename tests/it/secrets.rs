@@ -146,6 +146,7 @@ fn a_word_that_may_be_a_secret_is_not_shown_where_it_is_wrong() {
             "word 4 belongs to no flag",
         ),
         (&["probe", &exit], "word 2 belongs to no flag"),
+        (&[&exit], "word 1 is no command"),
     ] {
         let run = world.finish(world.exitfetch(words)).expect(2);
         assert_no_secret(&world, &run);

@@ -143,11 +143,15 @@ impl Index {
     }
 
     /// Takes in a record of an earlier run. Records of an id come in the order of the file.
-    pub fn load(&mut self, key: u64, offset: u64, outcome: Outcome) {
+    /// Answers whether it is the first of a job.
+    pub fn load(&mut self, key: u64, offset: u64, outcome: Outcome) -> bool {
         let ok = match outcome {
             Outcome::Ok => true,
             Outcome::Failed => false,
-            Outcome::Refused => return self.load_refusal(key),
+            Outcome::Refused => {
+                self.load_refusal(key);
+                return false;
+            }
         };
         let loaded = self.of(key).find_map(|(at, entry)| match entry {
             Entry::Loaded { ok, unmatched, .. } => Some((at, ok, unmatched)),
@@ -166,6 +170,7 @@ impl Index {
             Some((at, ..)) => self.replace(at, key, entry),
             None => self.insert(key, entry),
         }
+        loaded.is_none()
     }
 
     fn load_refusal(&mut self, key: u64) {

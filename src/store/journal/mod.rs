@@ -58,6 +58,8 @@ pub struct Journal {
     under_way: HashMap<u64, resume::UnderWay, foldhash::fast::RandomState>,
     failed_before: FailedBefore,
     doubt: Doubt,
+    /// Jobs of earlier runs that this one's list has not held so far.
+    unmet: u64,
     loaded: Loaded,
 }
 
@@ -73,8 +75,9 @@ impl Journal {
     ) -> anyhow::Result<Journal> {
         let path = dir.join("results.jsonl");
         let mut index = Index::default();
+        let mut unmet = 0;
         let (loaded, end) = load::read(&file, &index.keys().clone(), |found| {
-            index.load(found.key, found.offset, found.outcome);
+            unmet += u64::from(index.load(found.key, found.offset, found.outcome));
         })
         .with_context(|| format!("cannot resume from {}", path.display()))?;
         if loaded.torn_bytes > 0 {
@@ -92,6 +95,7 @@ impl Journal {
             under_way: HashMap::default(),
             failed_before,
             doubt: Doubt::of(dir),
+            unmet,
             loaded,
         };
         journal.reserve();
@@ -149,7 +153,9 @@ impl Journal {
     /// As [`Journal::flush`].
     pub fn end_replacing(&mut self, rest: Rest) -> Result<(), StoreError> {
         self.flush()?;
-        self.doubt.end(rest);
+        // What is of another list is still in doubt.
+        self.doubt
+            .end(if self.unmet > 0 { Rest::Some } else { rest });
         Ok(())
     }
 

@@ -141,7 +141,8 @@ impl Journal {
             // It is fetched again: until that is recorded, the file may be of another answer.
             self.begin_replacing()?;
         }
-        Ok(match past.record.outcome {
+        let is_met = matches!(past.entry, Entry::Loaded { .. });
+        let decision = match past.record.outcome {
             // What an earlier run could not fetch may be written differently now.
             _ if !same && !settled && !stored => self.start(entry, at),
             _ if !same => Decision::DuplicateId {
@@ -155,7 +156,11 @@ impl Journal {
                 FailedBefore::TryAgain => self.start(entry, at),
                 FailedBefore::LeaveAlone => self.answered(past, entry),
             },
-        })
+        };
+        if is_met && !matches!(decision, Decision::DuplicateId { .. }) {
+            self.unmet = self.unmet.saturating_sub(1);
+        }
+        Ok(decision)
     }
 
     /// The entry `job`, which was [`Decision::Done`], is fetched all the same: it counts as
