@@ -123,6 +123,31 @@ fn a_body_fetched_again_but_not_recorded_does_not_pass_for_the_recorded_one() {
 }
 
 #[test]
+fn a_refresh_settles_the_doubt_about_its_own_list_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = open(dir.path());
+    for id in ["a", "b"] {
+        store_body(dir.path(), &ok_record(id, 1));
+        journal.settle(&ok_record(id, 1)).unwrap();
+    }
+    journal.begin_refresh().unwrap();
+    journal.flush().unwrap();
+    // Killed.
+    drop(journal);
+    let refresh = |ids: &[&str]| {
+        let mut journal = open(dir.path());
+        journal.begin_refresh().unwrap();
+        for id in ids {
+            journal.decide(&test_job(id)).unwrap();
+        }
+        journal.end_replacing(Rest::Nothing).unwrap();
+        dir.path().join(".refresh").exists()
+    };
+    assert!(refresh(&["b", "new"]), "a was not looked at");
+    assert!(!refresh(&["a", "b"]));
+}
+
+#[test]
 fn failed_ones_can_be_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = open(dir.path());
