@@ -16,6 +16,8 @@ pub fn masked(raw: &str) -> String {
     // A blank or a second scheme means that this is not one URL; an authority that is no
     // `host:port` may be the first half of a login with a raw `/`, `?` or `#`.
     let cut_short = !is_place(place) || raw.contains(char::is_whitespace) || rest.contains("://");
+    // Without `://` (`http//…`) what stands before the first slash says nothing.
+    let cut_short = cut_short || (start == 0 && may_hold_login(rest));
     let login_end = if cut_short {
         rest.rfind('@')
     } else {
@@ -27,6 +29,12 @@ pub fn masked(raw: &str) -> String {
         Some(at) => format!("{}***{}", &raw[..start], &rest[at..]),
         None => raw.to_owned(),
     }
+}
+
+/// Whether there is a colon somewhere before an `@`.
+fn may_hold_login(text: &str) -> bool {
+    text.rsplit_once('@')
+        .is_some_and(|(login, _)| login.contains(':'))
 }
 
 /// Cuts a masked text to what a record shows.
@@ -57,6 +65,8 @@ mod tests {
     fn no_login_stays_readable_wherever_it_stands() {
         for raw in [
             "http://hunter2:hunter2@o.test:x/",
+            "http//hunter2:hunter2@o.test:1/",
+            "http:/hunter2:hunter2@o.test:1",
             "ftp://hunter2:hunter2@o.test/",
             "hunter2:hunter2@o.test/x",
             "http://hunter2:hunter2/hunter2@o.test/",

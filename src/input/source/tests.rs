@@ -125,6 +125,7 @@ async fn an_exit_in_the_place_of_its_list_is_told_without_its_login() {
         "socks5://carol:hunter2@gw.test:1080",
         "ftp://carol:hunter2@gw.test/list",
         "carol:hunter2@gw.test:8080",
+        "http//carol:hunter2@gw.test:8080",
         "gw.test:8080:carol:hunter2",
         "carol:hunter2:gw.test:8080",
     ] {
