@@ -11,9 +11,7 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use tokio::runtime::{self, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
 
 /// A thread of tokio's pool that has nothing to do for 10 s ends; half of that.
 const KEPT_AWAKE: Duration = Duration::from_secs(5);
@@ -103,22 +101,12 @@ impl Drop for OnDemand {
     }
 }
 
-/// A write that meets a file-size limit (`ulimit -f`) fails from now on, like one that meets a
-/// full disk. Until then SIGXFSZ ends the program without a word.
+/// An event loop for signals alone, without threads.
 ///
 /// # Errors
 /// The system has no descriptor for it.
-pub(crate) fn outlive_file_size_limits() -> io::Result<()> {
-    // Caught is enough; the handler stays when the loop that asked for it goes.
-    let caught = built(|| {
-        let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
-        {
-            let _inside = runtime.enter();
-            drop(signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?);
-        }
-        Ok(runtime)
-    });
-    caught.map(drop)
+pub(crate) fn signal_loop() -> io::Result<Runtime> {
+    built(|| runtime::Builder::new_current_thread().enable_io().build())
 }
 
 /// What `build` makes; its panic is an error.

@@ -43,7 +43,7 @@ use config::{Config, File};
 use ends::{Code, Stopped};
 use layers::Resolved;
 
-use crate::threads;
+use crate::engine;
 
 /// Shown under `--help`.
 const EXAMPLES: &str = "\
@@ -112,7 +112,7 @@ pub fn main() -> ExitCode {
     // One provider for all of TLS; a second call could only find it set.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // Where that is refused, only such a limit is met differently.
-    let _ = threads::outlive_file_size_limits();
+    let _ = engine::outlive_file_size_limits();
     let words: Vec<OsString> = std::env::args_os().collect();
     let code = match execute(parsed(&words).command, &words) {
         Ok(code) => code.into(),

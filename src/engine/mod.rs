@@ -41,7 +41,7 @@ use stop::Stop;
 use storing::Storing;
 
 pub use refresh::Stored;
-pub use signals::{Signals, StatusRequests};
+pub use signals::{Signals, StatusRequests, outlive_file_size_limits};
 pub use stop::Ended;
 
 /// Time between two looks at idle sockets and progress.

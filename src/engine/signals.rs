@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM, which end a run, and SIGUSR1, which asks how it stands.
+//! SIGINT and SIGTERM, which end a run, SIGUSR1, which asks how it stands, and SIGXFSZ, which is
+//! to end nothing.
 //!
 //! The first two are caught on a thread of their own, handed to whoever waits for them.
 //!
@@ -64,6 +65,19 @@ impl Signals {
             None => std::future::pending().await,
         }
     }
+}
+
+/// A write that meets a file-size limit (`ulimit -f`) fails from now on, like one that meets a
+/// full disk. Until then SIGXFSZ ends the program without a word.
+///
+/// # Errors
+/// The system has no descriptor for it.
+pub fn outlive_file_size_limits() -> io::Result<()> {
+    let runtime = threads::signal_loop()?;
+    let _inside = runtime.enter();
+    let limit = rustix::process::Signal::XFSZ;
+    // Caught is enough; the handler stays when the loop that asked for it goes.
+    signal(SignalKind::from_raw(limit.as_raw())).map(drop)
 }
 
 /// SIGUSR1, caught from the moment this is made: uncaught it would end the program.

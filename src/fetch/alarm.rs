@@ -274,35 +274,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_that_is_excused_is_taken_off_no_limit() {
-        let short = Duration::from_millis(5);
+    async fn what_is_excused_and_while_the_thread_is_held_up_no_limit_runs_that_had_begun() {
         let (zero, long) = (Duration::ZERO, Duration::from_secs(600));
-        let mut alarm = Alarm::new(clock(), zero);
-        assert_eq!(alarm.passed(), Some(Passed::Attempt(zero)));
-        alarm.excuse(long);
-        assert_eq!(alarm.passed(), None);
-        alarm.allow(zero);
-        assert_eq!(alarm.passed(), Some(Passed::Phase(zero)));
-        alarm.excuse(long);
-        assert_eq!(alarm.passed(), None);
-        alarm.allow(short);
-        let never = std::future::pending::<()>();
-        assert_eq!(alarm.bound(never).await, Err(Passed::Phase(short)));
-    }
-
-    #[tokio::test]
-    async fn while_the_thread_is_held_up_no_limit_runs_that_had_begun() {
-        let (zero, long) = (Duration::ZERO, Duration::from_secs(600));
-        let standstill = Standstill::default();
-        standstill.add(long);
-        let mut alarm = Alarm::new(clock(), zero).beside(&standstill);
-        assert_eq!(alarm.passed(), Some(Passed::Attempt(zero)));
-        standstill.add(long);
-        assert_eq!(alarm.passed(), None);
-        alarm.allow(zero);
-        assert_eq!(alarm.passed(), Some(Passed::Phase(zero)));
-        standstill.add(long);
-        assert_eq!(alarm.passed(), None);
+        for excused in [true, false] {
+            let standstill = Standstill::default();
+            standstill.add(long);
+            let mut alarm = Alarm::new(clock(), zero).beside(&standstill);
+            let wait = |alarm: &mut Alarm| match excused {
+                true => alarm.excuse(long),
+                false => standstill.add(long),
+            };
+            assert_eq!(alarm.passed(), Some(Passed::Attempt(zero)));
+            wait(&mut alarm);
+            assert_eq!(alarm.passed(), None);
+            alarm.allow(zero);
+            assert_eq!(alarm.passed(), Some(Passed::Phase(zero)));
+            wait(&mut alarm);
+            assert_eq!(alarm.passed(), None);
+        }
     }
 
     #[tokio::test]

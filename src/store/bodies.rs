@@ -181,7 +181,7 @@ impl TempBody {
         self.waiting = 0;
         let sink = self.idle().await?;
         let (bodies, pieces) = (self.bodies.clone(), std::mem::take(&mut self.pieces));
-        let writers = &self.bodies.0.writers;
+        let writers = self.bodies.writers();
         self.writing = Some(writers.run(move || {
             let pieces: Vec<&[u8]> = pieces.iter().map(|piece| &piece[..]).collect();
             sink.append(&bodies, &pieces)

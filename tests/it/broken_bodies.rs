@@ -8,7 +8,7 @@ use exitfetch::model::{ErrorKind, Outcome, Record};
 use tokio::io::AsyncReadExt;
 
 use crate::footprint::watched;
-use crate::world::World;
+use crate::world::{ONE_RETRY, World};
 
 fn by_path(records: &[Record]) -> HashMap<String, Record> {
     records
@@ -57,16 +57,7 @@ fn short_bodies_fail(exit: &ExitConfig, scheme: &str) {
             .enumerate()
             .map(|(n, path)| format!("{scheme}://o{n}.test/{path}")),
     );
-    let run = world
-        .run(&[
-            "--rate",
-            "unlimited",
-            "--retries",
-            "1",
-            "--cacert",
-            "lab-ca.pem",
-        ])
-        .expect(3);
+    let run = world.run(&ONE_RETRY).expect(3);
     let records = by_path(&run.records);
     let failed = |path: &str| {
         let record = &records[path];

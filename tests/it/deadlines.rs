@@ -7,7 +7,7 @@ use exitfetch::lab::{Behaviour, ExitConfig, LabConfig};
 use exitfetch::model::{Blame, ErrorKind, Outcome};
 
 use crate::footprint::watched;
-use crate::world::{Run, World};
+use crate::world::{ONE_RETRY, Run, World};
 
 const LIMITS: [&str; 16] = [
     "--rate",
@@ -130,15 +130,7 @@ fn exits_silent_in_dial_handshake_or_answer_have_the_faults() {
 /// D10.
 fn only_http_is_an_answer(exit: &ExitConfig, scheme: &str) {
     let world = World::new(LabConfig::alike(2, exit));
-    let args = [
-        "--rate",
-        "unlimited",
-        "--retries",
-        "1",
-        "--cacert",
-        "lab-ca.pem",
-        "--fresh",
-    ];
+    let args = [&ONE_RETRY[..], &["--fresh"]].concat();
     world.urls([format!("{scheme}://o.test/ok/1000")]);
     let (_, ordinary) = watched(&world, &args);
     world.urls([

@@ -297,14 +297,8 @@ fn a_journal_that_is_taken_away_meanwhile_is_no_success() {
 #[test]
 fn a_file_size_limit_ends_no_command_without_a_word() {
     let world = world();
-    let page = world.exitfetch(["man", "run"]);
-    let mut limited = Command::new("sh");
-    let script = "ulimit -f 1; exec \"$0\" \"$@\" > page";
-    limited.args(["-c", script]).arg(page.get_program());
-    limited.args(page.get_args()).current_dir(world.dir());
-    let output = limited.output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("File too large"), "{said}");
+    let limited = world.shell("ulimit -f 1; exec $EXITFETCH man run > page");
+    let run = world.finish(limited).expect(1);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains("File too large"), "{}", run.stderr);
 }

@@ -2,7 +2,7 @@
 
 use exitfetch::lab::{ExitConfig, LabConfig};
 
-use crate::world::{Run, World};
+use crate::world::{ONE_RETRY, Run, World};
 
 fn hints(run: &Run) -> Vec<&str> {
     let hints = run.stderr.lines().filter_map(|l| l.strip_prefix("hint: "));
@@ -160,15 +160,7 @@ fn mistakes_in_the_call_end_in_what_would_be_right() {
 fn a_certificate_of_an_unknown_authority_leads_to_cacert() {
     let world = World::new(LabConfig::alike(2, &ExitConfig::http()));
     world.urls(["https://untrusted.a.test/ok/1", "http://o.test/ok/1"]);
-    let args = [
-        "--rate",
-        "unlimited",
-        "--retries",
-        "1",
-        "--cacert",
-        "lab-ca.pem",
-    ];
-    let run = world.run(&args).expect(3);
+    let run = world.run(&ONE_RETRY).expect(3);
     let hints = hints(&run);
     assert_eq!(hints.len(), 1, "{}", run.stderr);
     assert!(hints[0].contains("--cacert"), "{}", run.stderr);

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use exitfetch::lab::{Behaviour, ExitConfig, LabConfig};
 
-use crate::world::{Run, World};
+use crate::world::{ONE_RETRY, Run, World};
 
 const USER: &str = "carol-zone7";
 const PASSWORD: &str = "hunter2";
@@ -83,14 +83,6 @@ fn assert_no_secret(world: &World, run: &Run) {
 #[test]
 fn no_output_holds_a_login() {
     let world = world();
-    let common = [
-        "--rate",
-        "unlimited",
-        "--retries",
-        "1",
-        "--cacert",
-        "lab-ca.pem",
-    ];
     for extra in [
         &["--dry-run", "-v"][..],
         &["-v", "--summary", "json"],
@@ -98,7 +90,7 @@ fn no_output_holds_a_login() {
         &["--fresh", "--results", "-", "--summary", "table", "-v"],
         &["--fresh", "--progress", "always", "--summary", "table"],
     ] {
-        let run = world.run(&[&common, extra].concat());
+        let run = world.run(&[&ONE_RETRY, extra].concat());
         assert_eq!(run.status, Some(3), "{extra:?}: {}", run.stderr);
         assert_no_secret(&world, &run);
     }

@@ -12,6 +12,16 @@ use tokio::runtime::Runtime;
 /// No run of a test takes longer than this; one that does is killed and fails the test.
 const LIMIT: Duration = Duration::from_secs(180);
 
+/// At once, one more try, the lab's certificates trusted.
+pub const ONE_RETRY: [&str; 6] = [
+    "--rate",
+    "unlimited",
+    "--retries",
+    "1",
+    "--cacert",
+    "lab-ca.pem",
+];
+
 /// The program that worlds run: the one that was built for the tests, or `$EXITFETCH`, as the long
 /// runs of `bench/` judge another build.
 pub fn program() -> PathBuf {
